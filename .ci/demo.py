@@ -80,7 +80,10 @@ class Browser:
             ready, _, _ = select.select([self.of], [], [], max(0, end - time.monotonic()))
             if not ready:
                 sys.exit("demo: Chromium does not answer")
-            self.buffer += os.read(self.of, 1 << 20)
+            data = os.read(self.of, 1 << 20)
+            if not data:
+                sys.exit("demo: Chromium has ended")
+            self.buffer += data
         message, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(message)
 
@@ -123,7 +126,7 @@ class Browser:
         self.call("DOM.setFileInputFiles", nodeId=node, files=[path])
 
     def errors(self):
-        """Errors of the page, and requests to other machines."""
+        """Returns errors of the page, and requests to other machines."""
         self.js("0")
         found = []
         for event in self.events:
@@ -169,12 +172,12 @@ def text(selector):
 
 
 def whole():
-    """Waits until a new run is made."""
+    """Waits until the run with the latest settings is made."""
     browser.wait("document.documentElement.dataset.ready === String(run.id)", 60, "the run is made")
 
 
 def losses_match(name, settings):
-    """Compares the losses of 100 steps with those of `train fit` with the same configuration."""
+    """Compares losses and exact match of 100 steps with `train fit` of the same configuration."""
     for field, value in settings.items():
         set_field(field, value)
     whole()
@@ -198,8 +201,10 @@ def losses_match(name, settings):
 
 
 def compare_speed(engine):
-    """Prints the time of a step of the default run, beside that of `train fit` on one thread. Nothing
-    is checked: a busy machine would fail."""
+    """Prints the time of a step of the default run, and that of `train fit` on one thread.
+
+    Nothing is checked, because a busy machine would fail.
+    """
     browser.open(f"{origin}?engine={engine}")
     whole()
     config = urllib.parse.unquote(browser.js("document.querySelector('#config').href").split(",", 1)[1])
@@ -223,7 +228,7 @@ def compare_speed(engine):
 
 
 def opacities(selector):
-    """Returns the weights of the large map, by rows."""
+    """Returns the rows of weights of the large attention map."""
     columns = browser.js(f"mapsOf('{selector}').columns")
     weights = browser.js(f"mapsOf('{selector}').weights")
     return [weights[i : i + columns] for i in range(0, len(weights), columns)]
@@ -239,7 +244,8 @@ window.mapsOf = (selector) => {
 
 
 def fits():
-    # A page that is too wide would widen a phone's window, so the width is that of the screen.
+    # A page that is too wide would also widen the window of a phone, so its width is compared with
+    # that of the screen.
     return browser.js("document.documentElement.scrollWidth <= screen.width && innerWidth <= screen.width")
 
 
@@ -316,7 +322,8 @@ def learns_to_copy():
         check("it ends the run", stopped == ["Stopped.", True, False])
         set_field(field, good[field])
         whole()
-    # The answer to a request that another has followed changes nothing.
+    # Six clicks send six requests to run or to pause. Answers to all but the last one are out of
+    # date, and must change nothing.
     click("#start")
     browser.wait("run.step >= 3", 30, "some steps")
     for _ in range(6):
@@ -420,8 +427,9 @@ with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
     browser = Browser(profile)
     try:
         learns_to_copy()
-        # WebAssembly and the processor round in different orders. At the page's own learning rate, 100
-        # steps amplify the difference to 8e-3; two levels of `FUSED_SIMD` differ as much there.
+        # WebAssembly and the processor sum in different orders, so their losses are rounded
+        # differently. At the page's own learning rate, 100 steps amplify the difference to 8e-3.
+        # Two levels of `FUSED_SIMD` differ as much there.
         losses_match("copy", {"rate": 0.001})
         losses_match("reverse", {"task": "reverse", "layers": 2, "heads": 4, "norm": "post", "rate": 0.002, "seed": 7})
         losses_match("sort", {"task": "sort", "layers": 1, "norm": "pre", "length": 6, "symbols": 20, "width": 48, "rate": 0.005})

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Generation by CTranslate2 with models of the same shapes, to compare `train bench` with.
+"""Times generation by CTranslate2 with models of the same shapes as in `train bench`.
 
     python3 -m venv .venv && .venv/bin/pip install ctranslate2 numpy
-    .venv/bin/python benches/generate_ctranslate2.py --shape base --beam 1           # train bench --beam 1
-    .venv/bin/python benches/generate_ctranslate2.py --shape base --beam 5 --int8    # train bench --beam 5 --int8
+    .venv/bin/python benches/generate_ctranslate2.py --shape base --beam 1
+    .venv/bin/python benches/generate_ctranslate2.py --shape base --beam 5 --int8
 
-As in `train bench`, weights are random, sources have the full length, and targets get the same
-length: the end symbol is impossible before it. Prints JSON objects with the target tokens per
-second of the best of three runs, at batch 1 and at the shape's batch, one hypothesis a source.
+`train bench` takes the same flags. As there, weights are random, and sources have the full length.
+A minimum length gives targets the same length. The script prints a JSON object for batch size 1,
+and one for the batch size of the shape. Each has the target tokens per second of the fastest of
+three runs, with one hypothesis per source.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import ctranslate2
 import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
 
-# Vocabulary, d_model, heads, layers a side, d_ff, batch, length: those of `train bench`.
+# Vocabulary size, d_model, heads, layers per stack, d_ff, batch size, length; as in `train bench`.
 SHAPES = {
     "tiny": (16, 64, 4, 2, 256, 32, 16),
     "copy": (11, 512, 8, 2, 2048, 80, 10),
@@ -48,7 +49,7 @@ class Weights:
         spec.gamma, spec.beta = np.ones(d_model, np.float32), np.zeros(d_model, np.float32)
 
     def attention(self, spec, d_model, packed):
-        """`packed` has the number of projections in each linear layer, such as Q, K and V in one."""
+        """`packed` has the number of projections in each linear layer, such as 3 for Q, K and V."""
         for linear, n_parts in zip(spec.linear, packed):
             self.linear(linear, d_model, n_parts * d_model)
 
@@ -72,7 +73,7 @@ class Weights:
 
 
 def save(shape, quantization, folder):
-    """Saves a model with random weights and returns its tokens."""
+    """Saves a model with random weights, and returns the tokens of its vocabulary."""
     vocab_size, d_model, n_heads, n_layers, d_ff, _, length = shape
     spec = transformer_spec.TransformerSpec.from_config(
         (n_layers, n_layers),

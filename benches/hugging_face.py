@@ -3,12 +3,12 @@
 
     python3 -m venv .venv && .venv/bin/pip install torch transformers tokenizers ctranslate2
     cargo build --release -p train
-    .venv/bin/python benches/hugging_face.py t5-small       # or nllb-600m, which needs 12 GB of disk
+    .venv/bin/python benches/hugging_face.py t5-small    # or nllb-600m, which needs 12 GB of disk
 
-Both read the same folder and decode the same sources of 24 tokens to targets of fixed length, in
-turns. Loading is not counted: the clock starts after the first batch. The table has the median of
-the turns in tokens/s, the ratio, and the peak of memory in MiB (by GNU time in /usr/bin), in which
-CTranslate2 has Python's.
+In turns, both decode the same sources of 24 words to targets of a fixed length. `train` reads the
+folder, and CTranslate2 a conversion of it. Loading is not counted: the clock starts after the first
+batch. The table has the median of the turns in tokens/s, the ratio, and the peak memory in MiB. The
+memory of `train` is measured by GNU time (/usr/bin/time), and that of CTranslate2 includes Python.
 """
 
 import argparse
@@ -26,7 +26,7 @@ LANGUAGES = ["eng_Latn", "deu_Latn"]
 
 
 def make(shape, folder):
-    """Writes a folder with random weights and a tokeniser of words, and CTranslate2's copy of it."""
+    """Writes a folder with random weights and a word tokeniser, and converts it for CTranslate2."""
     import ctranslate2
     import tokenizers
     import torch
@@ -65,13 +65,13 @@ def make(shape, folder):
         read.additional_special_tokens = []
         return read
 
-    # The converter would look for the files of the tokeniser's Python class.
+    # Otherwise, the converter would look for the files of the tokeniser's Python class.
     transformers.AutoTokenizer.from_pretrained = fast
     ctranslate2.converters.TransformersConverter(str(folder)).convert(str(folder / "ct2"), force=True)
 
 
 def ours(args, sources, kind, batch, beam):
-    """Returns tokens/s and the peak of memory of `train generate`."""
+    """Returns the tokens/s and the peak memory in MiB of `train generate`."""
     flags = ["--beam", str(beam), "--min-length", str(args.tokens), "--max-length", str(args.tokens)]
     flags += ["--batch-size", str(batch), "--threads", str(args.threads)]
     flags += ["--length-penalty", "power", "--alpha", "1"] if beam > 1 else []
@@ -91,7 +91,7 @@ def ours(args, sources, kind, batch, beam):
 
 
 def theirs(args, sources, kind, batch, beam):
-    """Returns tokens/s and the peak of memory of CTranslate2, in a process of its own."""
+    """Returns the tokens/s and the peak memory in MiB of CTranslate2, in its own process."""
     words = [__file__, args.shape, "--child", json.dumps([sources, kind, batch, beam]), "--folder", str(args.folder)]
     words += ["--tokens", str(args.tokens), "--threads", str(args.threads)]
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True)

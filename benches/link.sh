@@ -4,11 +4,12 @@
 #
 #     benches/link.sh [SHAPE [BANDWIDTH ...]]        e.g. benches/link.sh copy 100mbit 1gbit 10gbit
 #
-# SHAPE is one of `train bench --shape`. With SHAPE `fit`, a small run is trained across the link, and
-# its losses are compared with those of one process.
+# SHAPE is one of the values of `train bench --shape`. If SHAPE is `fit`, a small run is trained
+# across the link instead, and its losses are compared with those of one process.
 #
-# Needs Linux, root, iproute2, Python and Open MPI, and a build with the feature mpi:
-# cargo build --release -p train --features mpi
+# The script needs Linux, root, iproute2, Python and Open MPI, and a build with the feature mpi:
+#
+#     cargo build --release -p train --features mpi
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -39,8 +40,8 @@ for side in "$a va$$" "$b vb$$"; do
   ip -n "$namespace" link set "$device" up
 done
 
-# Instead of ssh, mpirun starts its daemon on the other machine with this script: its first argument
-# is the address, the others are the command.
+# mpirun uses this script instead of ssh to start its daemon on the other machine. The first
+# argument is the address, and the others are the command.
 cat >agent <<AGENT
 #!/bin/sh
 shift

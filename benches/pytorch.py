@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""A training step, or greedy decoding, of the same models in PyTorch, to compare `train bench` with.
+"""Times a training step or greedy decoding in PyTorch, with the models of `train bench`.
 
     python3 -m venv .venv && .venv/bin/pip install torch
     .venv/bin/python benches/pytorch.py --shape base                   # train bench --what train
     .venv/bin/python benches/pytorch.py --shape base --what generate   # train bench --beam 1
 
-Two models: `modules` has a product for each of Q, K and V and computes the attention's weights, as
-most people write it; `nn` is torch.nn.Transformer. Both have a pre-norm, dropout of 0.1 and Adam,
-and see random sequences of the full length. `train bench` finds the gradient's length in each step,
-too, as `train fit` does; this does not. Prints JSON objects with the median of a step, or the
-best of three decodings at batch 1 and at the shape's batch.
+There are two models. `modules` has one matmul for each of Q, K and V, and computes the attention
+weights, as most people write it. `nn` is torch.nn.Transformer. Both have pre-norm and a dropout of
+0.1, are trained with Adam, and get random sequences of the full length. In each step, `train bench`
+also computes the norm of the gradient, as `train fit` does; this script does not. It prints a JSON
+object with the median time of a step, or two with the speed of the fastest of three decodings, for
+batch size 1 and for the batch size of the shape.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-# Vocabulary, d_model, heads, layers a side, d_ff, batch, length: those of `train bench`.
+# Vocabulary size, d_model, heads, layers per stack, d_ff, batch size, length; as in `train bench`.
 SHAPES = {
     "tiny": (16, 64, 4, 2, 256, 32, 16),
     "copy": (11, 512, 8, 2, 2048, 80, 10),
@@ -80,7 +81,7 @@ class Layer(nn.Module):
 
 
 class Modules(nn.Module):
-    """Encoder and decoder as most people write them."""
+    """Encoder and decoder, as most people write them."""
 
     def __init__(self, d_model, n_heads, n_layers, d_ff):
         super().__init__()
@@ -164,7 +165,7 @@ class Model(nn.Module):
         return self.generator(self.decode(target, self.encode(source), source))
 
     def greedy(self, source):
-        """Targets as long as their sources; the whole prefix is decoded again at each step."""
+        """Decodes targets as long as their sources; each step decodes the whole prefix again."""
         memory = self.encode(source)
         target = torch.full_like(source[:, :1], BOS)
         for _ in range(source.size(1)):

@@ -1,5 +1,6 @@
-//! A language model of characters: a decoder without cross-attention, with grouped queries and
-//! rotary positions, trained for half a minute on pages of this project's documentation.
+//! A character-level language model: a decoder without cross-attention, with grouped-query
+//! attention and rotary positions, trained for half a minute on pages of this project's
+//! documentation.
 //!
 //!     cargo run --release -p examples --example character_model
 

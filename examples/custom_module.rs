@@ -34,11 +34,13 @@ impl Classifier {
     }
 
     /// Returns the logits of the two classes, `[B, 2]`, for token ids `[B, S]`. The logits are
-    /// computed from the mean of the encoder's output over the positions.
+    /// computed from the mean of the encoder's output over the positions that are not padding.
     fn forward(&self, ids: Tensor<2, Int>) -> Tensor<2> {
         let mask = AttentionMask::padding(&ids, 0);
+        let is_token = ids.clone().not_equal_elem(0).float().unsqueeze_dim::<3>(2);
         let memory = self.encoder.forward(ids, Some(&mask));
-        self.output.forward(memory.mean_dim(1).squeeze_dim::<2>(1))
+        let mean = (memory * is_token.clone()).sum_dim(1) / is_token.sum_dim(1);
+        self.output.forward(mean.squeeze_dim::<2>(1))
     }
 }
 

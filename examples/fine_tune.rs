@@ -1,7 +1,7 @@
 //! Fine-tunes a model from a Hugging Face folder on pairs of texts, writes the model as a folder
-//! that `from_pretrained` loads, reads this folder again and deletes it. Without arguments, the
-//! model is a tiny one with random parameters, from this project's tests, which learns to copy the
-//! first word of a text.
+//! that `from_pretrained` loads, reads this folder again and deletes it. Without arguments, it uses
+//! a tiny model with random parameters from this project's tests, which learns to copy the first
+//! word of a text.
 //!
 //!     cargo run --release -p examples --example fine_tune -- [FOLDER PAIRS.tsv]
 //!

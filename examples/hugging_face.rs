@@ -1,7 +1,8 @@
 //! Translates or summarises texts with a pretrained model, read from its Hugging Face folder: T5,
 //! BART, mBART, M2M100, NLLB, Pegasus or Marian. The folder needs `config.json`, the weights and
-//! `tokenizer.json`, and the languages are those that its files set. Without arguments, the program
-//! uses a tiny model with random parameters, from this project's tests.
+//! `tokenizer.json`. These files also set the source and target languages of multilingual models.
+//! Without arguments, the program uses a tiny model with random parameters from this project's
+//! tests.
 //!
 //!     cargo run --release -p examples --example hugging_face -- FOLDER [TEXT ...]
 
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         run.config.model.d_model
     );
 
-    // The settings of generation come from the folder, too.
+    // The generation settings also come from the folder.
     let (codec, search) = (run.dataset.codec(), run.dataset.search());
     let config = search.config(run.dataset.as_ref());
     let sources = texts.iter().map(|text| codec.encode_source(text));

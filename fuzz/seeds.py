@@ -1,4 +1,4 @@
-"""Writes the seeds of the fuzz targets: the smallest models of two layouts, as PyTorch saves them.
+"""Writes seeds of the fuzz targets pytorch and safetensors: tiny models of two layouts.
 
     .venv/bin/python fuzz/seeds.py
 """

@@ -14,7 +14,7 @@ function mapsView(container) {
   container.replaceChildren(html("div", { class: "controls" }, controls), html("div", { class: "attention" }, heads, large));
   let [buttons, picture, shape, shown] = [[], null, "", []];
 
-  // Names of the rows and columns of the chosen kind.
+  // Returns the tokens and the labels of the rows and columns of the chosen kind of attention.
   function axes() {
     const { source, read, written } = state.at;
     const rows = read.map((_, i) => written[i] ?? "…");
@@ -63,7 +63,7 @@ function mapsView(container) {
       shown = weights;
       const hadFocus = body.contains(document.activeElement);
       const place = picture?.dataset.place?.split(",").map(Number);
-      // What does not change is not told again to screen readers.
+      // An unchanged hint is not set again, so that screen readers do not repeat it.
       const hint = "Point at a cell, or move by arrow keys.";
       if (!hadFocus && readout.textContent !== hint) readout.textContent = hint;
       picture = heatMap({ rows, columns, weights: shown, isCausal, isOwnScale: false, rowLabel, columnLabel, readout, title: title.textContent, place: hadFocus ? place : null });
@@ -96,7 +96,7 @@ function mapsView(container) {
   });
   document.addEventListener("themechange", draw);
   return {
-    // Draws `at`: { source, read, written, maps }. `row` is the row to point out, if any.
+    // Draws `at`: { source, read, written, maps }. `row` is the row to highlight, if any.
     show(at, row = null) {
       [state.at, state.row] = [at, row];
       draw();

@@ -3,7 +3,7 @@
 
 const byId = (id) => document.getElementById(id);
 
-// Sections of a run's config.json, by the fields of the page.
+// Returns the sections of a run's config.json from the fields of the page.
 function settingsOf() {
   const number = (name) => Number(byId(name).value);
   const width = number("width");
@@ -19,7 +19,7 @@ function settingsOf() {
   };
 }
 
-// Names of settings in errors, and the fields that set them.
+// Maps the names of settings in errors to the ids of the fields that set them.
 const FIELDS = {
   "data.symbols": "symbols", "data.max_length": "length", "model.d_model": "width", "model.n_heads": "heads",
   "model.n_encoder_layers": "layers", "optimization.steps": "steps", "optimization.batch_size": "batch",
@@ -30,7 +30,7 @@ const run = { id: 0, request: 0, isRunning: false, isOver: false, step: 0, steps
 const form = byId("settings");
 let worker = null;
 
-// Curves. The chart reads the arrays again whenever it is drawn.
+// The curves of the run. A chart reads their arrays again whenever it is drawn.
 const loss = { label: "loss of each batch", x: [], y: [], color: "var(--series-1)", dash: "" };
 const validation = { label: "validation loss", x: [], y: [], color: "var(--series-2)", dash: "7 3" };
 const exact = { label: "exact match", x: [], y: [], color: "var(--series-3)", dash: "" };
@@ -60,7 +60,7 @@ function problem(text) {
   if (text) byId("problem").scrollIntoView({ block: "nearest" });
 }
 
-// Ends the run, for the reason of a text.
+// Ends the run, and shows `text` as the reason.
 function stop(text) {
   Object.assign(run, { isRunning: false, isOver: true });
   problem(text);
@@ -68,7 +68,8 @@ function stop(text) {
   drawButtons();
 }
 
-// Speeds over the steps of the last two seconds of computation.
+// Returns steps and tokens per second, over about the last two seconds of computation. Both are
+// `null` before the first step.
 function speeds() {
   let [seconds, steps, tokens] = [0, 0, 0];
   for (let i = run.taken.length - 1; i >= 0 && seconds < 2; i -= 1) {
@@ -90,7 +91,7 @@ function drawNumbers() {
 
 let isAsked = false;
 
-// Draws at most once a frame, however often the worker reports.
+// Draws at most once per frame, however often the worker reports.
 function drawSoon() {
   if (isAsked) return;
   isAsked = true;
@@ -107,14 +108,14 @@ function drawButtons() {
   byId("step").disabled = run.isOver || run.isRunning;
 }
 
-// Returns whether the typed source is one of the task.
+// Returns whether the typed source is valid for the task.
 function isOfTask() {
   const [symbols, length] = ["symbols", "length"].map((name) => Number(byId(name).value));
   const words = byId("source").value.trim().split(/\s+/);
   return words.length <= length && words.every((word) => /^[1-9]\d*$/.test(word) && Number(word) <= symbols);
 }
 
-// A source of the task, as a first example.
+// Returns a random source of the task.
 function exampleSource() {
   const [symbols, length] = ["symbols", "length"].map((name) => Number(byId(name).value));
   const count = Math.max(1, Math.min(length, 6));
@@ -165,7 +166,7 @@ function drawOutput({ compared }) {
   byId("output").replaceChildren(html("span", { class: "label" }, "Output"), ...(compared.length ? parts : [html("span", { class: "note" }, "nothing")]), verdict);
 }
 
-// A trained model.
+// State of the tab for a trained model: its beam search, and the chosen step and output.
 const asked = { beams: null, step: 0, chosen: 0 };
 
 function drawSearch() {
@@ -211,7 +212,8 @@ function drawSearch() {
   beamMaps.show({ source, ...target }, row);
 }
 
-// Says what is wrong with a question, or that nothing is. Old beams are then of another source.
+// Shows what is wrong with a question, and dims the beams, which belong to an earlier question.
+// Without a text, the question is valid, and both are undone.
 function wrongQuestion(field, text) {
   for (const id of ["question", "beams"]) byId(id).removeAttribute("aria-invalid");
   field?.setAttribute("aria-invalid", "true");
@@ -228,7 +230,7 @@ function ask() {
   worker?.postMessage({ kind: "beams", text: byId("question").value, width: Number(beams.value) });
 }
 
-// Largest file of a model, in bytes.
+// Maximum size of a model file, in bytes.
 const LARGEST = 200e6;
 
 async function load(file) {
@@ -249,7 +251,8 @@ async function load(file) {
 
 const labelOf = (field) => field.labels[0].firstChild.textContent.trim();
 
-// Returns a message with settings named as on the page, and marks the field that it begins with.
+// Returns a message with settings named as on the page, and marks the field of the setting with
+// which the message begins.
 function inWords(text) {
   for (const [path, id] of Object.entries(FIELDS)) {
     if (text.startsWith(path)) byId(id).setAttribute("aria-invalid", "true");
@@ -258,7 +261,7 @@ function inWords(text) {
   return text;
 }
 
-// What the worker says.
+// Handlers of the worker's messages, by the kind of message.
 const heard = {
   ready({ engine }) {
     byId("engine").textContent = engine === "simd128" ? "with vector instructions (simd128)" : "without vector instructions";
@@ -301,7 +304,7 @@ const heard = {
     byId("output").replaceChildren(html("span", { class: "verdict wrong" }, text));
   },
   paused({ reason, request }) {
-    // The answer to a request that another has followed is out of date.
+    // An answer is out of date if another request has followed.
     if (reason !== "finished" && request !== run.request) return;
     run.isRunning = false;
     run.isOver = reason === "finished";
@@ -403,7 +406,7 @@ function listen() {
   byId("beams").addEventListener("input", ask);
   byId("file").addEventListener("change", ({ target }) => {
     const [file] = target.files;
-    // The same file can be chosen again.
+    // Without a value, the field also reports a change if the same file is chosen again.
     if (file) load(file).then(() => { target.value = ""; });
   });
   // A browser would open a file that is dropped anywhere else, and the run would be lost.

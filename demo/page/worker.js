@@ -1,10 +1,10 @@
 // Computes in a thread of its own, so that the page never stalls. Training is cut into slices;
 // between two of them the worker reads the page's messages.
 
-// A module with one vector instruction: `WebAssembly.validate` accepts it where there is simd128.
+// A module with vector instructions. `WebAssembly.validate` accepts it if the browser has simd128.
 const SIMD_TEST = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
 
-// Milliseconds of a slice, and between two looks at the attention.
+// Duration of a slice, and minimum time between two looks at the attention, in milliseconds.
 const SLICE = 30;
 const LOOK_EVERY = 200;
 
@@ -40,14 +40,15 @@ function pause(reason) {
   postMessage({ kind: "paused", id, reason, request });
 }
 
-// Asks for the next slice, once.
+// Schedules the next slice, unless one is scheduled already.
 function schedule() {
   if (isScheduled) return;
   isScheduled = true;
   channel.port2.postMessage(null);
 }
 
-// Takes steps until the slice is over, at least one, and tells the page, also if one of them fails.
+// Takes at least one step, and then further steps until the slice is over. Reports them to the
+// page, even if one of them fails.
 function train(milliseconds) {
   const [taken, evaluations] = [[], []];
   let isOver = false;
@@ -120,7 +121,8 @@ const actions = {
   },
 };
 
-// Runs an action. An error of the user is a text; anything else ends the worker.
+// Runs an action, and reports its error. After a WebAssembly.RuntimeError, such as a panic, the
+// module cannot be used any more, so the page ends the worker.
 function guard(action, cause) {
   try {
     action();

@@ -1,4 +1,6 @@
-//! The functions that JavaScript calls. Results of methods are JSON, and errors are messages.
+//! The functions that JavaScript calls.
+//!
+//! Results of methods are JSON, and errors are messages.
 
 use serde::Serialize;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -32,28 +34,48 @@ pub struct JsSession(Session);
 
 #[wasm_bindgen(js_class = Session)]
 impl JsSession {
-    /// See [`Session::new`].
+    /// Creates a session; see [`Session::new`].
+    ///
+    /// # Errors
+    ///
+    /// The message of the error that [`Session::new`] returns.
     #[wasm_bindgen(constructor)]
     pub fn new(settings: &str) -> Result<Self, String> {
         text(Session::new(settings)).map(Self)
     }
 
-    /// See [`Session::step`].
+    /// Calls [`Session::step`], and returns the result as JSON.
+    ///
+    /// # Errors
+    ///
+    /// The message of the error that [`Session::step`] returns.
     pub fn step(&mut self) -> Result<String, String> {
         json(self.0.step())
     }
 
-    /// See [`Session::evaluate`].
+    /// Calls [`Session::evaluate`], and returns the result as JSON.
+    ///
+    /// # Errors
+    ///
+    /// The message of the error that [`Session::evaluate`] returns.
     pub fn evaluate(&self) -> Result<String, String> {
         json(self.0.evaluate())
     }
 
-    /// See [`Session::look`].
+    /// Calls [`Session::look`], and returns the result as JSON.
+    ///
+    /// # Errors
+    ///
+    /// The message of the error that [`Session::look`] returns.
     pub fn look(&self, source: &str) -> Result<String, String> {
         json(self.0.look(source))
     }
 
-    /// See [`Session::config`].
+    /// Calls [`Session::config`], and returns the result, which is JSON.
+    ///
+    /// # Errors
+    ///
+    /// The message of the error that [`Session::config`] returns.
     pub fn config(&self) -> Result<String, String> {
         text(self.0.config())
     }
@@ -65,18 +87,30 @@ pub struct JsTrainedModel(TrainedModel);
 
 #[wasm_bindgen(js_class = TrainedModel)]
 impl JsTrainedModel {
-    /// See [`TrainedModel::from_bytes`].
+    /// Reads a model; see [`TrainedModel::from_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// The message of the error that [`TrainedModel::from_bytes`] returns.
     #[wasm_bindgen(constructor)]
     pub fn new(bytes: &[u8]) -> Result<Self, String> {
         text(TrainedModel::from_bytes(bytes)).map(Self)
     }
 
-    /// See [`TrainedModel::config`].
+    /// Calls [`TrainedModel::config`], and returns the result, which is JSON.
+    ///
+    /// # Errors
+    ///
+    /// The message of the error that [`TrainedModel::config`] returns.
     pub fn config(&self) -> Result<String, String> {
         text(self.0.config())
     }
 
-    /// See [`TrainedModel::beams`].
+    /// Calls [`TrainedModel::beams`], and returns the result as JSON.
+    ///
+    /// # Errors
+    ///
+    /// The message of the error that [`TrainedModel::beams`] returns.
     pub fn beams(&self, source: &str, width: usize) -> Result<String, String> {
         json(self.0.beams(source, width))
     }

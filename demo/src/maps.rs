@@ -7,8 +7,9 @@ use transformer::inspect::Inspection;
 /// Attention weights of one layer and one head, in thousandths: a row of weights for each query.
 type Map = Vec<Vec<u16>>;
 
-/// Attention weights of a model for one source and one target, by layer and head. Weights are in
-/// thousandths.
+/// Attention weights of a model for one source and one target.
+///
+/// Weights are in thousandths, indexed by layer, head, query and key.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Maps {
     /// Weights of the decoder's cross-attention.
@@ -41,7 +42,9 @@ impl Maps {
     }
 }
 
-/// Returns the weights of each head of a layer for the first sequence. `weights` is `[B, H, T, S]`.
+/// Returns the weights of each head of a layer, for the first sequence of the batch.
+///
+/// `weights` is `[B, H, T, S]`.
 fn heads(weights: &Tensor<4>) -> Vec<Map> {
     let [_, n_heads, queries, keys] = weights.dims();
     let all: Vec<f32> = weights.to_data().iter::<f32>().collect();

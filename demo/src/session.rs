@@ -19,8 +19,8 @@ pub struct Step {
     pub learning_rate: f64,
     /// Number of target tokens, without padding.
     pub tokens: usize,
-    /// Whether `step` is a multiple of the setting `evaluation.every`, so that an evaluation is
-    /// due.
+    /// Whether an evaluation is due, because `step` is a multiple of the setting `evaluation.every`
+    /// (100 if it is `null`).
     pub is_evaluated: bool,
 }
 
@@ -40,8 +40,10 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates a model and its training. `settings` is JSON as in a run's `config.json`; missing
-    /// settings have the defaults of the task.
+    /// Creates a model and its training.
+    ///
+    /// `settings` is JSON as in a run's `config.json`; missing settings have the defaults of the
+    /// task.
     ///
     /// # Errors
     ///
@@ -57,7 +59,7 @@ impl Session {
         })
     }
 
-    /// Takes the next step. Returns `None` after the last step.
+    /// Takes the next step, or returns `None` after the last step.
     ///
     /// # Errors
     ///

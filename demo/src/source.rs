@@ -32,8 +32,9 @@ pub struct Look {
     /// Tokens that the decoder read, one for each row of its attention: the begin symbol and the
     /// output.
     pub read: Vec<String>,
-    /// Tokens that the decoder wrote: the output and, if it is finished, the end symbol. Token `i`
-    /// was written at row `i` of the decoder's attention.
+    /// Tokens that the decoder wrote: the output and, if it is finished, the end symbol.
+    ///
+    /// Token `i` was written at row `i` of the decoder's attention.
     pub written: Vec<String>,
     /// The output compared with the correct one.
     pub compared: Vec<Compared>,
@@ -97,7 +98,8 @@ impl Look {
 /// If a word is not a symbol, or the source is empty or too long.
 pub fn encode(dataset: &dyn Dataset, text: &str) -> Result<Vec<u32>> {
     let source = dataset.codec().encode_source(text)?;
-    // The longest source that the task has: an addition has two numbers and a sign.
+    // A source may be as long as the longest source of the task. For an addition, this one has two
+    // numbers and the sign between them.
     let longest = dataset.synthetic().and_then(|task| {
         let length = *task.lengths().end();
         examples_of_length(task, 0, Split::Train, length, 1).pop()
@@ -116,7 +118,7 @@ pub fn encode(dataset: &dyn Dataset, text: &str) -> Result<Vec<u32>> {
     Ok(source)
 }
 
-/// Runs a model on a source and a target. `target` has no begin or end symbol.
+/// Runs a model on a source and a target, which has no begin or end symbol.
 pub fn inspect(
     model: &Transformer,
     dataset: &dyn Dataset,

@@ -4,8 +4,8 @@
 //! `when? subject verb object where? not?`, with adjectives after their nouns. The word order of
 //! the second is `subject object where? verb+not when?`, with adjectives before their nouns. In the
 //! second language, each noun belongs to one of three classes, with which articles and adjectives
-//! agree. The nouns of objects and of places each have an ending of their own, and the verb is a
-//! single word that also expresses tense, number and negation.
+//! agree. A noun takes one ending as an object and another one in a phrase of place, and the verb
+//! is a single word that also expresses tense, number and negation.
 //!
 //! The examples and tests include this file. It is not part of any library.
 

@@ -2,8 +2,8 @@
 //!
 //! - `base`: a decoding step of the base model of Vaswani et al. (2017), in bytes of weights per
 //!   second. A step reads 109 MB of weights: six decoder layers, and an output layer for a
-//!   vocabulary of 10,000 tokens. For comparison, `plain read` sums the same weights, up to a few
-//!   elements, on all threads.
+//!   vocabulary of 10,000 tokens. For comparison, `plain read` reads the same weights on all
+//!   threads, except for a few elements, and only adds them up.
 //! - `training`: the linear layers of a training step except the output layer, forward and
 //!   backward, in floating-point operations per second. The model is the Annotated Transformer's
 //!   copy model, with 800 source tokens and 800 target tokens.

@@ -65,8 +65,9 @@ pub fn has_fast_paths() -> bool {
     IS_ENABLED.get()
 }
 
-/// Guard of [`fast_paths`] that restores the previous setting when it is dropped. Guards must be
-/// dropped in the reverse order of their creation, as the variables of a scope are.
+/// Guard of [`fast_paths`] that restores the previous setting when it is dropped.
+///
+/// Guards must be dropped in the reverse order of their creation, as the variables of a scope are.
 #[derive(Debug)]
 pub struct FastPaths {
     before: bool,

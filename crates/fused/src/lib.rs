@@ -7,9 +7,10 @@
 //! operations. On a CPU, most of these read and write whole tensors on one thread, often in new
 //! memory that the system has just cleared. The autodiff graph keeps many of these tensors for the
 //! backward pass. This crate has its own functions for layer norm, attention and so on. Where
-//! possible, a function takes a *fast path*. In f32 on flex, this is a kernel that makes few passes
-//! over the data. Backward passes of fast paths are written by hand, and need fewer tensors to be
-//! kept. Otherwise, most functions compute the same formula in plain Burn.
+//! possible, a function takes a *fast path*. For f32 tensors on flex, Burn's CPU backend, this is a
+//! kernel that makes few passes over the data. Backward passes of fast paths are written by hand,
+//! and need fewer tensors to be kept. Without a fast path, most functions compute the same formula
+//! in plain Burn.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -88,9 +89,10 @@
 //!
 //! Results of 4,096 elements or more that kernels do not compute in place are stored in an arena.
 //! It keeps freed memory for later results; [`free_buffers`] frees its unused slabs. The arena and
-//! its casts to bytes are unsafe code (`memory/`), as are calls of instructions that `pulp` does
-//! not have (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request to use AMX
-//! (`simd/level.rs`). Other vector code calls safe functions of `pulp`.
+//! its casts to bytes are unsafe code (`memory/`), as are processor instructions that are not
+//! called through the crate `pulp` (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`,
+//! `simd/prefetch.rs`) and the request to use AMX (`simd/level.rs`). Other vector code calls safe
+//! functions of `pulp`.
 //!
 //! # Settings
 //!

@@ -53,9 +53,10 @@ pub fn has_bf16_matmuls() -> bool {
     IS_BF16.get()
 }
 
-/// Returns whether [`bf16_matmuls`] applies to f32 tensors of this device: fast paths are on, and
-/// the device is flex, with or without autodiff. The function does not check whether the CPU has
-/// bfloat16 instructions.
+/// Returns whether [`bf16_matmuls`] can apply to f32 tensors on this device.
+///
+/// Fast paths must be on, and the device must be flex, with or without autodiff. The function
+/// checks neither the setting itself nor whether the CPU has bfloat16 instructions.
 #[must_use]
 pub fn takes_bf16_matmuls(device: &Device) -> bool {
     #[cfg(feature = "flex")]
@@ -68,8 +69,9 @@ pub fn takes_bf16_matmuls(device: &Device) -> bool {
     }
 }
 
-/// Guard of [`bf16_matmuls`] that restores the previous setting when it is dropped. Guards must be
-/// dropped in the reverse order of their creation, as the variables of a scope are.
+/// Guard of [`bf16_matmuls`] that restores the previous setting when it is dropped.
+///
+/// Guards must be dropped in the reverse order of their creation, as the variables of a scope are.
 #[derive(Debug)]
 pub struct Bf16Matmuls {
     before: bool,

@@ -2,8 +2,9 @@
 
 use burn::tensor::Device;
 
-/// Runs `f` and returns its result. On flex, `f` runs on a thread of rayon's pool, except in
-/// WebAssembly, which has no threads.
+/// Runs `f` and returns its result.
+///
+/// On flex, `f` runs on a thread of rayon's pool, except in WebAssembly, which has no threads.
 ///
 /// Inside the pool, `f` starts operations at once. Outside, each parallel operation would first be
 /// handed to the pool, and the wait for the pool takes longer than many operations of a small

@@ -17,8 +17,10 @@ const ALL: [Activation; 7] = [
     Activation::Swiglu,
 ];
 
-/// Returns the error function `erf(x)`. Uses its power series if `|x| < 3`, and otherwise the
-/// continued fraction of its complement, `1 - erf(|x|)`.
+/// Returns the error function `erf(x)`.
+///
+/// Uses its power series if `|x| < 3`, and otherwise the continued fraction of its complement,
+/// `1 - erf(|x|)`.
 fn erf(x: f64) -> f64 {
     if x.abs() < 3.0 {
         let (mut term, mut sum) = (x, x);
@@ -36,8 +38,9 @@ fn erf(x: f64) -> f64 {
     (1.0 - complement) * x.signum()
 }
 
-/// Returns the value at `x` of the function that the activation `of` applies, and the derivative by
-/// a finite difference. A gated activation applies this function to the gate only.
+/// Returns the value of an activation function at `x`, and its derivative by finite differences.
+///
+/// For a gated activation, this is the function that is applied to the gate.
 fn by_hand(of: Activation, x: f64) -> (f64, f64) {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let value = |x: f64| match of {

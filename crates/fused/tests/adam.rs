@@ -14,10 +14,12 @@ fn tensor(elements: &[f64]) -> Tensor<1> {
     Tensor::from_data(TensorData::new(data, [elements.len()]), &Device::flex())
 }
 
-/// Compares four updates of the elements `part` of `n` parameters with the formula. `scale`
-/// multiplies the gradient. With `None`, every second update also returns the gradient's sum of
-/// squares. With `is_shared`, a clone shares the tensors of the state, and an update must not change
-/// the clone.
+/// Compares four Adam updates of `n` parameters with the formula.
+///
+/// Only the elements `part` are updated, and the others must not change. `scale` multiplies the
+/// gradient. If it is `None`, every second update also returns the gradient's sum of squares. If
+/// `is_shared` is set, a clone shares the tensors of the state, and an update must not change the
+/// clone.
 fn check(n: usize, part: Range<usize>, weight_decay: f32, is_shared: bool, scale: Option<f64>) {
     let (mut w, mut m, mut v) = (elements(n, 1), vec![0.0; n], vec![0.0; n]);
     let mut state = AdamState::new(tensor(&w), part.clone());

@@ -1,5 +1,6 @@
-//! Compares attention and its gradients with attention in plain Burn. Also tests padding, NaN, and
-//! queries whose keys are all blocked.
+//! Compares attention and its gradients with attention in plain Burn.
+//!
+//! Also tests padding, NaN, and queries whose keys are all blocked.
 
 mod common;
 
@@ -28,7 +29,7 @@ enum Masking {
 struct Case {
     batch: usize,
     n_heads: usize,
-    /// Number of heads of queries that share a head of keys.
+    /// Number of query heads that share one key head and one value head.
     group: usize,
     t: usize,
     /// Number of keys; `None` for self-attention.
@@ -36,7 +37,7 @@ struct Case {
     d_head: usize,
     masking: Masking,
     dropout: f64,
-    /// Whether self-attention has a bias of the scores.
+    /// Whether self-attention adds a bias to the scores.
     has_bias: bool,
     is_unscaled: bool,
 }
@@ -66,9 +67,12 @@ impl Case {
         Some(Tensor::from_data(TensorData::new(blocked, shape), &device))
     }
 
-    /// For cross-attention, returns queries `[B, T, H, K]` and packed keys and values
-    /// `[B, S, 2 * G, K]`. For self-attention, returns packed queries, keys and values
-    /// `[B, T, H + 2 * G, K]`, and then the bias `[1, H, T, T]` if there is one.
+    /// Returns the packed inputs of self-attention or cross-attention.
+    ///
+    /// There are `G = H / group` key heads. For self-attention, the inputs are packed queries, keys
+    /// and values `[B, T, H + 2 * G, K]`, and then the bias `[1, H, T, T]` if there is one. For
+    /// cross-attention, they are queries `[B, T, H, K]`, and packed keys and values
+    /// `[B, S, 2 * G, K]`.
     fn inputs(&self, device: &Device) -> Vec<Tensor<4>> {
         let Self {
             batch,
@@ -127,7 +131,7 @@ impl Case {
             None => (&inputs[0], n_heads),
             Some(_) => (&inputs[1], 0),
         };
-        // Each head of queries has the head of keys of its group.
+        // Each query head uses the key head and the value head of its group.
         let [key, value] = [0, 1].map(|part| {
             let heads = (0..n_heads).map(|head| {
                 let at = before + part * of_keys + head / self.group;
@@ -160,8 +164,9 @@ impl Case {
         context.reshape([batch, t, n_heads * d_head])
     }
 
-    /// Returns the output, followed by the gradient of each input. The loss is a weighted sum of
-    /// the elements of the output.
+    /// Returns the output, followed by the gradient of each input.
+    ///
+    /// The loss is a weighted sum of the elements of the output.
     fn run(&self, f: impl Fn(&Self, &[Tensor<4>]) -> Tensor<3>) -> Vec<TensorData> {
         let device = Device::flex().autodiff();
         let inputs = self.inputs(&device);
@@ -354,7 +359,7 @@ fn keys_without_values_are_rejected() {
     expected = "queries, keys and values have 10 heads together, which is not 4 and two times a divisor of 4"
 )]
 fn heads_in_other_groups_are_rejected() {
-    // Four heads of queries cannot share three heads of keys.
+    // Four query heads cannot share three key heads.
     let packed = Tensor::<4>::zeros([2, 5, 4 + 2 * 3, 4], &Device::flex());
     let _ = fused::self_attention(&packed, 4, None, 0.0);
 }

@@ -7,9 +7,10 @@ use burn::tensor::{Device, Tensor, TensorData, module};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// A test case. `sizes` holds the number of rows, the input width and the output width. `tracked`
-/// says which of x, weight and bias have gradients. If `is_transposed`, the weight is a transposed
-/// view.
+/// A test case.
+///
+/// `sizes` holds the number of rows, the input width and the output width. `tracked` says which of
+/// x, weight and bias have gradients. If `is_transposed`, the weight is a transposed view.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     sizes: [usize; 3],

@@ -22,7 +22,7 @@ fn values(tensor: TensorData) -> Vec<f64> {
     tensor.iter().collect()
 }
 
-/// Returns `x W + b` in f64, where `w` is `[K, N]`.
+/// Returns `x W + b` in f64, for `x` of shape `[M, K]` and `w` of shape `[K, N]`.
 fn product(x: &[f64], w: &[f64], bias: &[f64]) -> Vec<f64> {
     let n = bias.len();
     let k = w.len() / n;
@@ -97,7 +97,8 @@ fn linear_layers_follow_the_formula() {
         (7, 80, 64),
         (30, 520, 130),
         (130, 2048, 70),
-        // The number of inputs, 131, is prime, so the weight is not quantised.
+        // The number of inputs, 131, is a prime above the maximum block size of 128. No block size
+        // divides it, so the weight is not quantised.
         (4, 131, 20),
     ] {
         check_linear(m, k, n, 3);
@@ -132,7 +133,7 @@ fn an_embedding_has_the_rows_of_its_table() {
 }
 
 #[test]
-#[should_panic(expected = "not an id of a vocabulary of 11")]
+#[should_panic(expected = "token id 11 is not in a vocabulary of 11")]
 fn an_id_outside_the_table_is_rejected() {
     let table = fused::quantize_int8(matrix(11, 16, 5), 1);
     fused::embedding(table, Tensor::<2, Int>::from_data([[11]], &Device::flex()));

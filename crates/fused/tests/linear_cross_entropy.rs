@@ -1,5 +1,7 @@
 //! Compares the loss that is computed in chunks of rows with a linear layer followed by
-//! cross-entropy. These two operations have their own tests.
+//! cross-entropy.
+//!
+//! These two operations have their own tests.
 
 mod common;
 
@@ -7,8 +9,10 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// Returns the losses, and the gradients of x, weight and bias. The losses are computed in chunks
-/// of `at_a_time` rows; with `None`, by a linear layer followed by cross-entropy.
+/// Returns the losses, and the gradients of x, weight and bias.
+///
+/// The losses are computed in chunks of `at_a_time` rows; with `None`, by a linear layer followed
+/// by cross-entropy.
 fn run(
     [rows, d_input, vocab_size]: [usize; 3],
     smoothing: f64,

@@ -1,5 +1,7 @@
-//! Checks memory by counting allocated bytes. The memory of attention must grow with the length,
-//! not with its square. A loss in chunks must hold far less memory than the logits of all rows.
+//! Checks memory by counting allocated bytes.
+//!
+//! The memory of attention must grow with the length, not with its square. A loss in chunks must
+//! hold far less memory than the logits of all rows.
 #![allow(unsafe_code)] // The allocator that counts implements an unsafe trait.
 #![allow(deprecated)] // The backend ndarray is deprecated.
 

@@ -1,5 +1,7 @@
 //! Compares the portable backward passes with those that Burn's autodiff derives, on ndarray and on
-//! flex in f64. Also compares them with finite differences in f64.
+//! flex in f64.
+//!
+//! Also compares them with finite differences in f64.
 #![allow(deprecated)] // The backend ndarray is deprecated.
 
 mod common;
@@ -26,8 +28,10 @@ fn leaf(values: &[f64], device: &Device, precision: DType) -> Tensor<1> {
     Tensor::from_data(data, (device, precision)).require_grad()
 }
 
-/// Returns the output of `f`, followed by the gradient of each leaf. `sizes` holds the number of
-/// elements of each leaf. The loss is a weighted sum of the elements of the output.
+/// Returns the output of `f`, followed by the gradient of each leaf.
+///
+/// `sizes` holds the number of elements of each leaf. The loss is a weighted sum of the elements of
+/// the output.
 fn run(
     sizes: &[usize],
     f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
@@ -76,8 +80,9 @@ fn compare(
     }
 }
 
-/// Checks that the gradients of `f` agree with finite differences, on flex in f64. Every call of
-/// `f` drops the same elements.
+/// Checks that the gradients of `f` agree with finite differences, on flex in f64.
+///
+/// Every call of `f` drops the same elements.
 fn check_slope(name: &str, sizes: &[usize], f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>) {
     const STEP: f64 = 1e-5;
     let _turn = turn();
@@ -121,7 +126,7 @@ fn flat<const D: usize>(x: Tensor<D>) -> Tensor<1> {
 struct Attention {
     batch: usize,
     n_heads: usize,
-    /// Number of heads of queries that share a head of keys.
+    /// Number of query heads that share one key head and one value head.
     group: usize,
     t: usize,
     /// Number of keys; `None` for self-attention.
@@ -129,7 +134,7 @@ struct Attention {
     d_head: usize,
     mask: Mask,
     dropout: f64,
-    /// Whether self-attention has a bias of the scores.
+    /// Whether self-attention adds a bias to the scores.
     has_bias: bool,
     is_unscaled: bool,
 }
@@ -218,7 +223,7 @@ impl Attention {
             None => (&inputs[0], n_heads),
             Some(_) => (&inputs[1], 0),
         };
-        // Each head of queries has the head of keys of its group.
+        // Each query head uses the key head and the value head of its group.
         let [key, value] = [0, n_heads / self.group].map(|first| {
             let of_head = |head| {
                 packed
@@ -427,7 +432,7 @@ const ACTIVATIONS: [Activation; 7] = [
     Activation::Swiglu,
 ];
 
-/// Returns the output of an activation function. `None` means ReLU.
+/// Returns the output of an activation function, or of ReLU if `activation` is `None`.
 fn activate(
     leaves: &[Tensor<1>],
     activation: Option<Activation>,

@@ -1,5 +1,7 @@
 //! Compares residual connections and ReLU, both with dropout, with plain Burn, forward and
-//! backward. Also compares sums of squares with the formula.
+//! backward.
+//!
+//! Also compares sums of squares with the formula.
 
 mod common;
 
@@ -20,7 +22,7 @@ fn lock_random() -> MutexGuard<'static, ()> {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// x, y, gamma and beta. Gamma and beta are matrices with one row.
+/// The tensors x, y, gamma and beta; gamma and beta have one row.
 type Inputs = [Tensor<2>; 4];
 
 /// A test case: the sizes, dropout, seed and device of the inputs.
@@ -96,8 +98,9 @@ fn assert_same(
     assert!(compared > 1, "{name} has no gradient, {case:?}");
 }
 
-/// A function of both outputs of `residual_and_norm`, the sum and its layer norm. Tests compare the
-/// function's output and gradients with plain Burn.
+/// A function of both outputs of `residual_and_norm`, the sum and its layer norm.
+///
+/// Tests compare the function's output and gradients with plain Burn.
 type Use = fn(Tensor<2>, Tensor<2>) -> Tensor<2>;
 
 fn check_both(case: &Case, uses: &[(&str, Use)]) {
@@ -298,6 +301,7 @@ fn inputs_that_are_used_again_are_not_changed() {
 }
 
 /// Checks two blocks in a chain, which use some inputs and intermediate results more than once.
+///
 /// Each gradient must belong to its own tensor, and must not be changed in place while it has
 /// another owner.
 #[test]

@@ -5,19 +5,22 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Makes the allocator keep freed pages, because later steps use them again. Otherwise the
-/// kernel would have to clear each page again. The environment variable `MIMALLOC_PURGE_DELAY`
-/// takes precedence.
+/// Makes the allocator keep freed pages for later allocations.
+///
+/// Otherwise the kernel would have to clear each page again. The environment variable
+/// `MIMALLOC_PURGE_DELAY` takes precedence.
 pub fn keep_freed_pages() {
     set_purge_delay(-1);
 }
 
-/// Makes the allocator return freed pages at once, until the result is dropped. Memory that only
-/// loading a model needs is then not kept beside the model. The environment variable
-/// `MIMALLOC_PURGE_DELAY` takes precedence.
+/// Makes the allocator return freed pages at once, until the returned guard is dropped.
 ///
-/// Until the result is dropped, Linux also gives no huge pages. A huge page that is used only in
-/// part takes memory as a whole, which costs 4 % of a model of 2.5 GB.
+/// Memory that only the loading of a model needs is then not kept beside the model. The environment
+/// variable `MIMALLOC_PURGE_DELAY` takes precedence.
+///
+/// Until the guard is dropped, Linux also does not give the process huge pages. A huge page takes
+/// memory as a whole even if only a part of it is used, which costs another 4 % of memory for a
+/// model of 2.5 GB.
 pub fn return_freed_pages() -> ReturnsPages {
     set_purge_delay(0);
     ReturnsPages {
@@ -25,7 +28,8 @@ pub fn return_freed_pages() -> ReturnsPages {
     }
 }
 
-/// Guard of [`return_freed_pages`].
+/// Guard of [`return_freed_pages`]. Dropping it makes the allocator keep freed pages again, and
+/// allows huge pages again if they were allowed before.
 pub struct ReturnsPages {
     had_huge_pages: bool,
 }

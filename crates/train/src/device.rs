@@ -150,9 +150,11 @@ impl DeviceName {
         }
     }
 
-    /// Returns the device for this process of a group. If several processes run on a machine, the
-    /// index of the GPU is the number of the process on that machine, unless the name has an index
-    /// or the backend computes on the CPU.
+    /// Returns the device for this process of a group.
+    ///
+    /// If several processes run on a machine, the index of the GPU is the local rank of the process
+    /// (its number on that machine, from 0), unless the name has an index or the backend computes
+    /// on the CPU.
     pub fn of_process(self, group: &Group) -> Self {
         let (rank, processes) = group.on_machine();
         let is_shared = processes > 1 && self.index.is_none() && !self.backend.is_cpu();
@@ -171,9 +173,10 @@ impl DeviceName {
         self.open_as(|_| Ok(()))
     }
 
-    /// Opens the device and configures it for computations in `precision`. In bf16, the
-    /// configuration depends on whether the fast paths (kernels of the crate `fused`) are on in the
-    /// calling thread, so switch them on or off before this call.
+    /// Opens the device and configures it for computations in `precision`.
+    ///
+    /// In bf16, the configuration depends on whether the fast paths (kernels of the crate `fused`)
+    /// are on in the calling thread, so switch them on or off before this call.
     ///
     /// # Errors
     ///

@@ -59,7 +59,7 @@ impl Exit {
     fn meaning(self) -> &'static str {
         match self {
             Self::Success => "The command succeeded",
-            Self::Failure => "It failed: a file, a device or an output did not work",
+            Self::Failure => "The command failed: a file, a device or an output could not be used",
             Self::Usage => "Wrong usage: a flag, a setting or an input that you can correct",
             Self::Diverged => {
                 "Not finite: the loss or a parameter in training, or the outputs of a model"

@@ -17,9 +17,11 @@ use crate::terminal::output;
 /// have is then printed by rank 0 alone, which ends the other processes.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Environment variables that hold the number of processes that a launcher has started: Open MPI's,
-/// that of launchers with PMI (MPICH), and that of Slurm's `srun`. The first one that is a number
-/// counts. Slurm's is the last, because `mpirun` in a Slurm job can pass it on with another number.
+/// Environment variables in which launchers store the number of processes that they have started:
+/// those of Open MPI, of launchers with PMI (MPICH), and of Slurm's `srun`.
+///
+/// The first variable whose value is a number counts. Slurm's variable is the last, because
+/// `mpirun` in a Slurm job can pass it on with another number.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 /// The group of processes to which this process belongs. Without a launcher, the group is this
@@ -113,8 +115,8 @@ impl Group {
         self.collective().is_first()
     }
 
-    /// Returns the number of this process on its machine, from 0, and the number of processes
-    /// there.
+    /// Returns the local rank of this process (its number on its machine, from 0), and the number
+    /// of processes on this machine.
     pub fn on_machine(&self) -> (usize, usize) {
         #[cfg(feature = "mpi")]
         if let Some(mpi) = &self.mpi {
@@ -138,8 +140,8 @@ impl Group {
         Ok(done)
     }
 
-    /// Returns the folder of a run in every process. Rank 0 passes the folder that it has created as
-    /// `own`, and the others pass `None`.
+    /// Returns the folder of a run in every process. Rank 0 passes the folder that it has created
+    /// as `own`, and the others pass `None`.
     pub fn folder(&self, own: Option<RunFolder>) -> RunFolder {
         let path = own.as_ref().map(|folder| folder.path().as_os_str());
         let path = path.map_or_else(Vec::new, |path| path.as_encoded_bytes().to_vec());

@@ -3,9 +3,10 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Returns a number with three significant digits, such as `0.0312`, `12.3` or `3.12e-5`. From
-/// 1,000 up to a million, all digits before the decimal point are kept, as in `61234`. Zero and
-/// numbers that are not finite are `0`, `NaN` and `inf`.
+/// Returns a number with three significant digits, such as `0.0312`, `12.3` or `3.12e-5`.
+///
+/// From 1,000 up to a million, all digits before the decimal point are kept, as in `61234`. Zero
+/// and numbers that are not finite are `0`, `NaN` and `inf`.
 pub fn short(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() || value == 0.0 {

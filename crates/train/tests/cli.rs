@@ -99,8 +99,10 @@ fn json(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Returns whether this process ignores SIGHUP, as under `nohup`. The programs that it starts then
-/// ignore it, too. Always `false` without `/proc`, as on macOS.
+/// Returns whether this process ignores SIGHUP, as under `nohup`.
+///
+/// The programs that it starts then ignore it, too. Without `/proc`, as on macOS, the result is
+/// `false`.
 #[cfg(unix)]
 fn ignores_hang_up() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -418,8 +420,9 @@ fn help_and_version_are_printed_on_stdout() {
     );
 }
 
-/// Checks that a wrong command ends with code 2 and leaves no folder `runs`. Stdout must be empty,
-/// and stderr must be one line with all `expected` texts.
+/// Checks that a wrong command ends with code 2 and leaves no folder `runs`.
+///
+/// Stdout must be empty, and stderr must be one line with all `expected` texts.
 fn refused(folder: &Path, arguments: &[&str], expected: &[&str]) {
     let output = train(folder).args(arguments).output().unwrap();
     let stderr = text(&output.stderr);

@@ -1,4 +1,6 @@
-//! Trains, evaluates and generates on several processes. `mpirun` of Open MPI must be installed.
+//! Trains, evaluates and generates on several processes.
+//!
+//! `mpirun` of Open MPI must be installed.
 
 use std::fs;
 use std::path::Path;
@@ -14,8 +16,9 @@ use training::data::SYNTHETIC_TASKS;
 const SMALL: &str = "--batch-size 16 --d-model 16 --heads 2 --d-ff 16 --layers 1 --symbols 9 \
                      --max-length 5 --checkpoint-every 20";
 
-/// Transports of Open MPI, as values of its parameter `btl`: shared memory, and TCP. `self` is for
-/// messages of a process to itself.
+/// Transports of Open MPI, as values of its parameter `btl`: shared memory, and TCP.
+///
+/// `self` is for messages of a process to itself.
 const TRANSPORTS: [&str; 2] = ["vader,self", "tcp,self"];
 
 /// Returns the command that runs `train` with `flags` in `size` processes.
@@ -122,8 +125,9 @@ fn losses_do_not_depend_on_the_number_of_processes() {
 fn large_parameters_are_divided_and_train_and_resume_like_small_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    // The matrices of the feed-forward layers have 655,360 elements, so that each is sent in two
-    // messages of its own, and three processes divide it into parts of different lengths.
+    // The matrices of the feed-forward layers have 655,360 elements. They are therefore exchanged
+    // apart from small parameters, each in two blocks, and three processes divide them into parts
+    // of different lengths.
     let flags = |run: &str, steps: usize| {
         format!(
             "--batch-size 16 --d-model 256 --heads 2 --d-ff 2560 --layers 1 --symbols 9 --max-length 5 \
@@ -157,7 +161,8 @@ fn large_parameters_are_divided_and_train_and_resume_like_small_ones() {
             assert!(difference < 1e-5, "{run}: {field} differs by {difference}");
         }
     }
-    // The moments are whole in the checkpoint, which the same number of processes repeats exactly.
+    // A checkpoint has the moments of all parameters, like that of one process. The same number of
+    // processes gives the same bytes.
     for file in ["model", "optimizer"] {
         let read = |run: &str| {
             let file = format!("checkpoints/step-4/{file}.safetensors");

@@ -1,7 +1,9 @@
 //! Writes the initial weights and the batches of 100 training steps, with which PyTorch can take
-//! the same steps. Without the argument RUN, the steps are those of `tests/torch_losses.rs`. With
-//! RUN, they are the first steps of the run on texts in that folder, which must begin with random
-//! parameters and have one batch per step.
+//! the same steps.
+//!
+//! Without the argument RUN, the steps are those of `tests/torch_losses.rs`. With RUN, they are the
+//! first steps of the run on texts in that folder, which must begin with random parameters and have
+//! one batch per step.
 //!
 //!     cargo run --release -p training --example torch_losses -- FOLDER [RUN]
 //!     python crates/training/tests/fixtures/torch_losses/torch_losses.py FOLDER [RUN/metrics.jsonl]

@@ -25,6 +25,7 @@ pub(crate) fn check_positive(path: &str, value: f64) -> Result<(), UsageError> {
     UsageError::check(value > 0.0 && value.is_finite(), path, value, POSITIVE)?;
     let rounded = value as f32;
     let is_in_range = rounded > 0.0 && rounded.is_finite();
-    // In the usual form, such a number has dozens of zeros.
+    // The number is shown in scientific notation, because in decimal notation it can have dozens of
+    // zeros.
     UsageError::check(is_in_range, path, format!("{value:e}"), FLOAT32)
 }

@@ -12,9 +12,10 @@ pub fn is_contained() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }
 
-/// Calls a function of a dependency. If it panics, returns the first line of the panic message, or
-/// `it panicked` if there is none. After a panic, do not use anything that the function may have
-/// changed.
+/// Calls a function of a dependency, and returns a panic as an error.
+///
+/// The error is the first line of the panic message, or `it panicked` if there is no message. After
+/// a panic, do not use anything that the function may have changed.
 pub(crate) fn contain<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     RUNNING.fetch_add(1, Ordering::Relaxed);
     let caught = catch_unwind(AssertUnwindSafe(call));

@@ -39,7 +39,7 @@ pub struct UsageError {
     pub subject: Subject,
     /// The value that was given; empty if there is none.
     pub value: String,
-    /// What is expected instead. The first `{}` stand for `settings`, in their order.
+    /// What is expected instead. The n-th `{}` stands for the n-th element of `settings`.
     pub expected: String,
     /// Paths of other settings that `expected` mentions.
     pub settings: Vec<String>,
@@ -133,9 +133,10 @@ impl UsageError {
     }
 }
 
-/// Shortens a message of more than 900 characters, such as one that repeats a damaged file. Keeps
-/// the first 700 and the last 200 characters, because paths and reasons are at the beginning and at
-/// the end.
+/// Shortens a message of more than 900 characters, such as one that quotes a damaged file.
+///
+/// The result has the first 700 and the last 200 characters, because paths and reasons are at the
+/// beginning and at the end of a message.
 pub fn shortened(text: String) -> String {
     const BEGIN: usize = 700;
     const END: usize = 200;
@@ -147,8 +148,10 @@ pub fn shortened(text: String) -> String {
     }
 }
 
-/// Returns the error of a file or folder that cannot be written. Returns `usage` if another path
-/// would help. Otherwise, as for a full disk, returns an error with the cause.
+/// Returns the error for a file or folder that cannot be written.
+///
+/// This is `usage` if another path would help. Otherwise, for example if the disk is full, it is an
+/// error with the cause.
 pub fn unwritable(path: &Path, error: io::Error, usage: UsageError) -> anyhow::Error {
     match error.kind() {
         ErrorKind::NotFound
@@ -215,7 +218,7 @@ impl From<ConfigError> for UsageError {
 }
 
 /// Returns a user's text in quotation marks, with control characters escaped. Text of more than 60
-/// characters is cut, and `...` follows its quotation marks.
+/// characters is truncated to 60, and `...` follows its quotation marks.
 pub fn quote(text: &str) -> String {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {

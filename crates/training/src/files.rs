@@ -13,14 +13,15 @@ pub use lines::LineReader;
 mod lines;
 pub(crate) mod unique;
 
-/// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it. A symbolic
-/// link is followed if its target exists, and replaced if not. Something that is neither a file nor
-/// a folder, such as a pipe, is written directly.
+/// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it.
+///
+/// A symbolic link is followed if its target exists, and replaced if not. Something that is neither
+/// a file nor a folder, such as a pipe, is written directly.
 ///
 /// # Errors
 ///
-/// If the file cannot be written; an existing regular file at `path` is then unchanged. Also if the
-/// file is in place, but its folder cannot be synced to the disk.
+/// If the file cannot be written, in which case an existing regular file at `path` is unchanged, or
+/// if its folder cannot be synced to the disk, in which case the new file is already in place.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole_by(path, |mut file| file.write_all(bytes))
 }
@@ -42,9 +43,10 @@ pub fn write_whole_by<E: From<io::Error>>(
     replace_by(target.as_deref().unwrap_or(path), write)
 }
 
-/// Writes a file whole or not at all, as [`write_whole`] does, but replaces a symbolic link. The
-/// files of a run are written in this way: a link in the folder of a run from elsewhere could lead
-/// to any file.
+/// Writes a file whole or not at all, as [`write_whole`] does, but replaces a symbolic link.
+///
+/// This function writes the files of a run, because a symbolic link in a run folder from an
+/// untrusted source could lead to any file.
 ///
 /// # Errors
 ///
@@ -185,8 +187,9 @@ impl TemporaryFolder {
     }
 
     /// Renames the folder to `path`, which must have the same parent folder as the temporary name.
-    /// Replaces whatever is at `path`. Until a replaced folder is removed, it has the temporary name
-    /// with the extension `old`.
+    ///
+    /// The folder replaces whatever is at `path`. Until a replaced folder is removed, its name is
+    /// the temporary name with the extension `old`.
     ///
     /// # Errors
     ///

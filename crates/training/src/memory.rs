@@ -18,9 +18,11 @@ pub fn reset_peak_rss() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Finds the first line of `file` that begins with `name`, such as `VmHWM: 12 kB`, and returns its
-/// value, converted to bytes. Returns `None` if the file cannot be read or has no such line, or if
-/// the value is not a number of kB.
+/// Returns the value in the first line of `file` that begins with `name`, such as `VmHWM: 12 kB`,
+/// converted to bytes.
+///
+/// Returns `None` if the file cannot be read or has no such line, or if the value is not a number
+/// of kB.
 fn kibibytes(file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -64,17 +66,18 @@ impl MachineMemory {
 /// allocations, so it is about the minimum that training takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingMemory {
-    /// Parameters, gradients, moments of the optimizer, the average of the parameters if there is
-    /// one, and the sums `W + alpha / rank * A B` of LoRA.
+    /// Parameters, gradients, the process's moments of the optimizer, the average of the parameters
+    /// if there is one, and the sums `W + alpha / rank * A B` of LoRA.
     pub state: u64,
     /// Activations of the process's share of a batch, unless the backward pass computes them again,
     /// and logits.
     pub batch: u64,
 }
 
-/// Estimates the size of a run's state in bytes: `parameters` values in f32, as many of their
-/// moving average if the run has one, and a gradient and two moments for each of `trained` trained
-/// parameters.
+/// Estimates the size of a run's state in bytes.
+///
+/// The state consists of f32 values: `parameters` parameters, their moving averages if the run has
+/// them, and a gradient and two moments for each of the `trained` trained parameters.
 pub fn state_bytes(config: &RunConfig, parameters: usize, trained: usize) -> usize {
     let copies = 1 + usize::from(config.optimization.ema.is_some());
     4 * (copies * parameters + 3 * trained)
@@ -106,11 +109,17 @@ impl TrainingMemory {
             None => (parameters, 0.0),
             Some(LoraConfig { rank, .. }) => {
                 let columns =
-                    encoder * (8.0 * d + inner + d_ff) + decoder * (13.0 * d + inner + d_ff);
+                    encoder * (8.0 * d + inner + d_ff) + decoder * (15.0 * d + inner + d_ff);
                 (rank as f64 * columns, 4.0 * layers)
             }
         };
-        let state = state_bytes(config, parameters as usize, trained as usize) as f64 + sums;
+        // On flex, processes divide the moments of all but small parameters.
+        let divided = match config.execution.backend.as_str() {
+            "flex" => 8.0 * trained * (1.0 - 1.0 / processes as f64),
+            _ => 0.0,
+        };
+        let whole = state_bytes(config, parameters as usize, trained as usize) as f64;
+        let state = whole + sums - divided;
 
         let [sources, targets] = match &config.data {
             DataConfig::Text(text) => [text.batch_tokens as f64; 2],
@@ -122,7 +131,8 @@ impl TrainingMemory {
             false => 4.0,
             true => 2.0,
         };
-        // Activations of all layers that the backward pass needs: mainly inputs of matmuls and norms.
+        // Activations of all layers that the backward pass needs: mainly inputs of matmuls and
+        // norms.
         let kept = match config.execution.gradient_checkpointing {
             true => 0.0,
             false => sources * encoder * (7.0 * d + inner) + targets * decoder * (11.0 * d + inner),
@@ -204,19 +214,43 @@ mod tests {
         // `train bench --what train --shape base` takes 1,290 MiB at its peak. The program itself
         // takes 60 MiB of them, which leaves 1,230 MiB for training.
         let mut config = RunConfig::copy();
+        config.execution.backend = "flex".into();
         config.model = transformer::TransformerConfig::new(10_000, 10_000);
         config.optimization.batch_size = 16;
         let memory = TrainingMemory::of(&config, &limits(64), 1);
         let mebibytes = (memory.state + memory.batch) as f64 / f64::from(1 << 20);
         assert!((900.0..1230.0).contains(&mebibytes), "{mebibytes}");
-        // Two processes have a model each and share the batch.
+        // Two processes have a model each and share the batch. On flex, they also divide the two
+        // moments, which are half of the state.
         let of_two = TrainingMemory::of(&config, &limits(64), 2);
-        assert_eq!(of_two.state, memory.state);
+        assert_eq!(of_two.state, memory.state * 3 / 4);
         assert_eq!(of_two.batch, memory.batch / 2);
+        config.execution.backend = "wgpu".into();
+        let of_gpus = TrainingMemory::of(&config, &limits(64), 2);
+        assert_eq!(of_gpus.state, memory.state);
         // `loss_chunk` is the number of tokens in each process, so more processes do not reduce it.
         config.execution.loss_chunk = Some(256);
         let of = |processes| TrainingMemory::of(&config, &limits(64), processes).batch;
         assert!(of(2) > of(1) / 2);
+    }
+
+    #[test]
+    fn the_estimate_has_every_matrix_of_lora() {
+        let mut config = RunConfig::copy();
+        config.model = transformer::TransformerConfig::new(10, 10).with_d_ff(768);
+        let device = burn::tensor::Device::flex();
+        let model = config.model.init_seeded(1, &device).unwrap();
+        let mut of = |rank| {
+            let lora = LoraConfig { rank, alpha: 1.0 };
+            let model = crate::lora::with_lora(model.clone(), Some(&lora));
+            let trained =
+                crate::lora::trained_parameters(&transformer::weights::shapes(&model), true);
+            config.optimization.lora = Some(lora);
+            (trained, TrainingMemory::of(&config, &limits(64), 1).state)
+        };
+        let [(of_one, state_of_one), (of_two, state_of_two)] = [1, 2].map(&mut of);
+        // A gradient and two moments in f32.
+        assert_eq!(state_of_two - state_of_one, 12 * (of_two - of_one) as u64);
     }
 
     #[test]

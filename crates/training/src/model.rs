@@ -17,9 +17,10 @@ pub trait SequenceModel: Module + Sync {
     /// - output: `[B, T, V]`, where `V` is the size of the target vocabulary
     fn logits(&self, batch: &Batch) -> Tensor<3>;
 
-    /// Returns the sum of the losses of all labels that are not padding, `[1]`. `chunk` is the
-    /// number of tokens whose logits are held in memory at a time; `None` for all tokens. A model
-    /// that cannot divide the logits may ignore `chunk`.
+    /// Returns the sum of the losses of all labels that are not padding, `[1]`.
+    ///
+    /// `chunk` is the number of tokens whose logits are held in memory at a time; `None` for all
+    /// tokens. A model that cannot divide the logits may ignore `chunk`.
     fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> Tensor<1>;
 
     /// Returns the hypotheses for each source, the best first. Each begins with the token ids

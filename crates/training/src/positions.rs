@@ -7,9 +7,11 @@ use transformer::{Positions, Transformer, TransformerConfig};
 use crate::config::MAX_LENGTH;
 use crate::data::Limits;
 
-/// Returns the maximum number of tokens of a source, or of a target with its begin symbol. For
-/// learned positions, this is the number of rows of their table. Other positions could extend to
-/// any length; the maximum is `config.max_len`, but at least [`MAX_LENGTH`].
+/// Returns the maximum number of tokens of a source, or of a target with its begin symbol.
+///
+/// For learned positions, the maximum is the number of rows of their table, `config.max_len`. Other
+/// positions extend to any length, but the memory for attention weights grows with the square of
+/// the length. Their maximum is therefore [`MAX_LENGTH`], or `config.max_len` if that is larger.
 pub fn max_tokens(config: &TransformerConfig) -> usize {
     match config.positions {
         Positions::Learned => config.max_len,
@@ -17,9 +19,10 @@ pub fn max_tokens(config: &TransformerConfig) -> usize {
     }
 }
 
-/// Returns the model with positions for at least `tokens` tokens, except that a model with learned
-/// positions is returned unchanged, because its table cannot grow. `config` is the model's
-/// configuration.
+/// Returns the model with positions for at least `tokens` tokens.
+///
+/// A model with learned positions is returned unchanged, because its table cannot grow. `config` is
+/// the model's configuration.
 pub fn with_room<'a>(
     model: &'a Transformer,
     config: &TransformerConfig,
@@ -31,24 +34,31 @@ pub fn with_room<'a>(
     }
 }
 
-/// Returns the maximum number of tokens of an output for a source of `source_len` tokens. This is
-/// `max_length` if `source_len + 2` is at most `limits.sequence()`. For a longer source, it is
-/// `max_length` or `source_len + 1`, whichever is larger, but at most the model's [`max_tokens`].
+/// Returns the maximum number of tokens of an output for a source of `source_len` tokens.
+///
+/// The maximum is `max_length` if `source_len + 2` is at most `limits.sequence()`. For a longer
+/// source, it is `max_length` or `source_len + 1`, whichever is larger, but at most the model's
+/// [`max_tokens`].
 pub fn max_output(
     source_len: usize,
     max_length: usize,
     limits: &Limits,
     config: &TransformerConfig,
 ) -> usize {
-    // A target as long as the source has `source_len + 2` tokens, with its begin and end symbol.
+    // A target as long as the source has `source_len + 2` tokens with its begin and end symbol. An
+    // output has no begin symbol, so it has one token less.
     match source_len + 2 > limits.sequence() {
         true => max_length.max(source_len + 1).min(max_tokens(config)),
         false => max_length,
     }
 }
 
-/// Truncates a source to `max_tokens` tokens, which must be at least 1. Keeps the last token of the
-/// source, which may be an end symbol. Returns whether the source was longer.
+/// Truncates a source to `max_tokens` tokens, and returns whether it was longer. Keeps the last
+/// token of the source, which may be an end symbol.
+///
+/// # Panics
+///
+/// If `max_tokens` is 0 and the source is not empty.
 pub fn truncate_source(ids: &mut Vec<u32>, max_tokens: usize) -> bool {
     let is_longer = ids.len() > max_tokens;
     if is_longer {

@@ -10,7 +10,7 @@ use crate::error::UsageError;
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleKind {
     /// The learning rate falls with the inverse square root of the step (Vaswani et al. 2017,
-    /// equation 3). Unless the schedule sets the peak as its `learning_rate`, it is
+    /// equation 3). If the schedule's `learning_rate` is `None`, the rate of a step is
     /// `factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5)`.
     Noam,
     /// The learning rate falls linearly to almost 0 at the last step. The warm-up and the peak are

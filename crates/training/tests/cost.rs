@@ -1,6 +1,6 @@
 //! The cost of a training step, counted in allocations and bytes. These counts do not depend on the
 //! load of the machine. `train bench --what train` measures times.
-#![allow(unsafe_code)] // an allocator that counts
+#![allow(unsafe_code)] // The counting allocator needs it.
 
 use burn::tensor::Device;
 use training::collective::Alone;
@@ -14,11 +14,12 @@ mod allocations;
 
 use allocations::allocated;
 
-/// Maximum cost of a step of the default copy task with dropout, on flex with two threads. The
-/// three counts are the number of allocations, their size in KiB, and the size in KiB of the large
-/// buffers that `fused` takes from its own memory. The limits are 3 % above the measured counts.
-/// Lower the limits when a change lowers the counts. Do not raise them without a measurement that
-/// gives the reason.
+/// Maximum cost of a step of the default copy task with dropout, on flex with two threads.
+///
+/// The three counts are the number of allocations, their size in KiB, and the size in KiB of the
+/// large buffers that `fused` takes from its own arena. The limits are 3 % above the measured
+/// counts. Lower the limits when a change lowers the counts. Do not raise them without a
+/// measurement that gives the reason.
 const MOST: [usize; 3] = [8_280, 2_456, 17_770];
 
 // This file has only one test, so that no other test allocates at the same time.

@@ -1,5 +1,4 @@
-//! Compares the outputs of models in folders of Hugging Face with those of the library
-//! `transformers`.
+//! Compares the outputs of models in Hugging Face folders with those of the library `transformers`.
 //!
 //! `crates/transformer/tests/fixtures/families` has the folders. `NAME.generated.json` beside the
 //! folder `NAME` has the texts and the expected outputs.
@@ -77,8 +76,8 @@ fn outputs_are_those_of_transformers() {
             let wrong: Vec<_> = both
                 .filter(|(_, (found, expected))| found != expected)
                 .collect();
-            // One output may differ, because rounding may decide between targets of almost equal
-            // scores.
+            // One output may differ, because rounding may decide between hypotheses with almost
+            // equal scores.
             let first = wrong.first();
             assert!(
                 wrong.len() <= 1,
@@ -122,7 +121,7 @@ fn special_tokens_have_their_names_in_files_and_labels() {
         let path = entry.unwrap().path();
         fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
     }
-    // The decoder of the real BART, which leaves out special tokens.
+    // The copied tokeniser gets the decoder of the real BART, which omits special tokens.
     let path = folder.path().join("tokenizer.json");
     let mut tokenizer: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     tokenizer["decoder"] = json!({

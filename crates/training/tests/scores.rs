@@ -82,7 +82,8 @@ fn scores_agree_with_sacrebleu() {
 
 #[test]
 fn of_references_with_equal_scores_the_first_counts() {
-    // By sacreBLEU 2: `CHRF(word_order=0).corpus_score(hypotheses, references).score`.
+    // sacreBLEU 2 computed the expected scores as
+    // `CHRF(word_order=0).corpus_score(hypotheses, references).score`.
     for (first, second, expected) in [
         ("cccccc", "dd", 38.96577755410166),
         ("dd", "cccccc", 87.17547000895254),

@@ -1,6 +1,8 @@
 //! Checks that no crate of the workspace has an import cycle, in which a file imports itself
-//! through other files. cargo-modules has such a check, too, but it counts a parent module as
-//! importing its children. It also takes longer to install than all tests take to run.
+//! through other files.
+//!
+//! `cargo-modules` has such a check, too, but it counts a parent module as importing its children.
+//! It also takes longer to install than all tests take to run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

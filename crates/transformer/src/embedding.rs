@@ -1,5 +1,7 @@
-//! The input layer of a stack (paper, sections 3.4 and 3.5): `dropout(sqrt(D) E[ids] + PE)`. Some
-//! models, such as BART, normalise the sum before dropout.
+//! The input layer of a stack (paper, sections 3.4 and 3.5): `dropout(sqrt(D) E[ids] + PE)`.
+//!
+//! `E` is the embedding table, and `PE` is the positional encoding. Some models, such as BART,
+//! normalise the sum before dropout.
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Embedding};
@@ -29,8 +31,10 @@ pub struct InputLayer {
 }
 
 impl InputLayer {
-    /// Builds an input layer for a vocabulary of `vocab_size` tokens. Its positions count every
-    /// token, as in a decoder.
+    /// Builds an input layer for a vocabulary of `vocab_size` tokens.
+    ///
+    /// With [`Positions::SinusoidalFairseq`](crate::Positions::SinusoidalFairseq), positions count
+    /// padding like any other token, as in a decoder.
     ///
     /// # Errors
     ///

@@ -48,7 +48,9 @@ impl EncoderLayer {
         }
     }
 
-    /// Runs the layer. Rotary, relative and ALiBi positions are not applied.
+    /// Runs the layer.
+    ///
+    /// Rotary, relative and ALiBi positions are not applied.
     ///
     /// # Shapes
     ///

@@ -41,8 +41,8 @@ impl<'a> Init<'a> {
 
     /// Creates an initialiser that draws nothing: matrices and biases are zeros.
     ///
-    /// Use it for parameters that will be replaced. Each is one stored zero that is expanded to the
-    /// shape of the parameter. They take almost no memory on backends that expand without a copy,
+    /// Use it for parameters that will be replaced. Each parameter is a single stored zero that is
+    /// expanded to its shape. It takes almost no memory on backends that expand without a copy,
     /// such as flex.
     pub fn zeros(device: &'a Device) -> Self {
         Self {

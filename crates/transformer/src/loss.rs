@@ -110,10 +110,14 @@ impl CrossEntropy {
     ///
     /// The decoder's generator computes the logits of at most `rows_at_a_time` tokens at a time.
     /// This avoids a tensor of `B * T * V` elements, but costs one more matmul in the backward
-    /// pass, which computes the logits again. Without a fast path of `fused`, all logits are held
-    /// at once. Unless fast paths are off, there is one with autodiff on every backend that this
-    /// crate has a feature for (in WebAssembly, on flex only in f32), and without autodiff only on
-    /// flex in f32.
+    /// pass, which computes the logits again.
+    ///
+    /// Without a fast path of `fused`, all logits are held at once. Unless fast paths are off,
+    /// there is one in these cases:
+    ///
+    /// - With autodiff, on every backend that a feature of this crate enables, if the feature
+    ///   `autodiff` is enabled, too. In WebAssembly with flex alone, only f32 has a fast path.
+    /// - Without autodiff, on flex in f32, if the feature `flex` is enabled.
     ///
     /// # Shapes
     ///

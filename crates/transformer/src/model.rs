@@ -14,7 +14,7 @@ use crate::norm::LayerNorm;
 use crate::position::{AttentionPosition, PositionEncoding};
 
 impl TransformerConfig {
-    /// Builds a model with random parameters, whose seed the device's random generator draws.
+    /// Builds a model with random parameters, seeded from the device's random generator.
     ///
     /// `device.seed(..)` makes the parameters reproducible.
     ///
@@ -73,7 +73,9 @@ impl Transformer {
         }
     }
 
-    /// Creates a model from an encoder and a decoder. `pad_id` is the token id that pads sources.
+    /// Creates a model from an encoder and a decoder.
+    ///
+    /// `pad_id` is the token id that pads sources.
     ///
     /// # Panics
     ///
@@ -137,7 +139,7 @@ impl Transformer {
     /// # Shapes
     ///
     /// - target: `[B, T]`, padded at the end
-    /// - memory: states `[B, S, D]`
+    /// - memory: states `[B, S, D]`, or `[N, S, D]` for `N` sources after [`DecoderCache::branch`]
     /// - output: `[B, T, V]`
     ///
     /// # Panics
@@ -160,7 +162,7 @@ impl Transformer {
     /// # Shapes
     ///
     /// - target: `[B, T]`, padded at the end
-    /// - memory: states `[B, S, D]`
+    /// - memory: states `[B, S, D]`, or `[N, S, D]` for `N` sources after [`DecoderCache::branch`]
     /// - output: `[B, T, D]`
     ///
     /// # Panics

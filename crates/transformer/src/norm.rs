@@ -1,5 +1,5 @@
-//! Layer normalisation (paper, section 3.1; Ba, Kiros and Hinton, 2016), and the normalisation by
-//! the root mean square (Zhang and Sennrich 2019):
+//! Layer normalisation (paper, section 3.1; Ba, Kiros and Hinton 2016) and RMS normalisation (Zhang
+//! and Sennrich 2019):
 //!
 //! ```text
 //! LayerNorm(x) = γ (x - mean) / sqrt(variance + ε) + β
@@ -16,12 +16,12 @@ use burn::tensor::{FloatDType, Tensor};
 use crate::config::{NormKind, NormVariance, TransformerConfig};
 use crate::init::Init;
 
-/// Layer normalisation of vectors, or their division by the root mean square.
+/// Layer normalisation or RMS normalisation of vectors.
 #[derive(Module, Debug)]
 pub struct LayerNorm {
     /// Scale `γ`, `[D]`.
     pub gamma: Param<Tensor<1>>,
-    /// Shift `β`, `[D]`; `None` if vectors are divided by the root mean square.
+    /// Shift `β`, `[D]`; `None` for RMS normalisation.
     pub beta: Option<Param<Tensor<1>>>,
     epsilon: f64,
     /// Factor by which `gamma` is multiplied for the unbiased variance; `None` for the biased

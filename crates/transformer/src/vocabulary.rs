@@ -1,4 +1,6 @@
-//! A vocabulary of whole words. The paper (section 5.1) uses vocabularies of subwords instead.
+//! A vocabulary of whole words.
+//!
+//! The paper (section 5.1) uses vocabularies of subwords instead.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

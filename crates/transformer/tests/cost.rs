@@ -17,8 +17,9 @@ use allocations::allocated;
 const D_MODEL: usize = 64;
 const LENGTHS: [usize; 3] = [64, 256, 1024];
 
-/// Returns the number of bytes that the steps at the three `LENGTHS` allocate. A step has `width`
-/// targets. From the second step on, `parents(step)` returns their parents.
+/// Returns the number of bytes that the steps at the three `LENGTHS` allocate.
+///
+/// A step has `width` targets. From the second step on, `parents(step)` returns their parents.
 fn bytes(width: usize, parents: impl Fn(usize) -> Vec<usize>) -> [usize; 3] {
     let device = Device::flex();
     device.seed(1);

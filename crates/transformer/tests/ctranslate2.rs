@@ -12,8 +12,9 @@ use transformer::{NormPlacement, Transformer, TransformerConfig};
 const EOS: u32 = 2;
 
 /// Maximum difference of a score from CTranslate2's score, relative to the score's absolute value,
-/// or to 1 if this value is smaller. CTranslate2 adds in f32 and in another order, so the scores
-/// are not equal.
+/// or to 1 if this value is smaller.
+///
+/// CTranslate2 adds in f32 and in another order, so the scores are not equal.
 const TOLERANCE: f64 = 2e-4;
 
 fn sources(fixture: &Fixture) -> Vec<Vec<u32>> {

@@ -1,6 +1,7 @@
 //! Tests that dropout is applied where Vaswani et al. (2017, section 5.4) and common
-//! implementations apply it, and only in training. The file also tests embeddings and learned
-//! positions.
+//! implementations apply it, and only in training.
+//!
+//! The file also tests embeddings and learned positions.
 
 mod common;
 
@@ -93,6 +94,8 @@ fn kept_elements_of_the_input_are_scaled_up() {
     assert!((share - 0.5).abs() < 0.1, "{share} was dropped");
 }
 
+/// Checks that a backward pass drops the elements that its forward pass dropped.
+///
 /// Attention is linear in its values, and `relu(c x) = c relu(x)` for `c > 0`. Let `x` be the
 /// values of attention, or the input of ReLU: multiplying `x` by `c` multiplies the loss by `c`.
 /// Therefore, the sum of `x * gradient` over all elements equals the loss, unless the forward and

@@ -186,8 +186,9 @@ fn exported_models_are_imported_again() {
     }
 }
 
-/// Writes a folder with the tensors of the model `name` in two shards. Returns the index that names
-/// the shards.
+/// Writes a folder with the tensors of the model `name` in two shards.
+///
+/// Returns the index that names the shards.
 fn in_shards(name: &str, folder: &Path) -> serde_json::Value {
     let path = self::folder(name);
     fs::copy(path.join("config.json"), folder.join("config.json")).unwrap();

@@ -354,8 +354,9 @@ fn a_search_ends_as_soon_as_nothing_better_can_follow() {
 #[test]
 fn logits_that_are_not_finite_end_the_search() {
     /// A model whose third step returns the logits `x` and `y` for tokens 3 and 4 of the last row,
-    /// and minus infinity for all other tokens of this row. The fields are `x`, `y` and the number
-    /// of steps so far.
+    /// and minus infinity for all other tokens of this row.
+    ///
+    /// The fields are `x`, `y` and the number of steps so far.
     struct Broken(f32, f32, usize);
     impl Autoregressive for Broken {
         fn vocab_size(&self) -> usize {
@@ -809,8 +810,9 @@ fn sources() -> Vec<Vec<u32>> {
     ]
 }
 
-/// A model without a cache: every step is a full pass over all rows. A row holds the tokens of its
-/// source, and of its target so far.
+/// A model without a cache: every step is a full pass over all rows.
+///
+/// A row holds the tokens of its source, and of its target so far.
 struct NoCache<'a> {
     model: &'a Transformer,
     rows: Vec<(Vec<u32>, Vec<u32>)>,

@@ -116,8 +116,10 @@ fn other_layouts_and_trained_models_get_f32() {
     assert!(weight.is_require_grad());
 }
 
-/// Returns the error of reading a file with one matrix of two columns. `scales` holds the values
-/// and the shape of the matrix's scales; with `None`, the file has no scales.
+/// Returns the error of reading a file with one matrix of two columns.
+///
+/// `scales` holds the values and the shape of the matrix's scales; with `None`, the file has no
+/// scales.
 fn error_of(
     integers: &[i8],
     scales: Option<(&[f32], &[usize])>,

@@ -58,8 +58,8 @@ fn a_model_is_in_memory_once() {
 
     // The native file holds the shared matrix once. The file of `torch.nn` holds two copies of the
     // shared embedding table, and a separate generator. The file of T5 holds the matrix once, too,
-    // but two rules name it for the decoder. All other tensors of this T5 are small, so that a
-    // second copy of the matrix would be the peak.
+    // but two rules of this layout read it for the decoder. All other tensors of this T5 are small,
+    // so that a second copy of the matrix would be the peak.
     let t5 = TransformerConfig::new(60_000, 60_000)
         .with_d_model(64)
         .with_n_heads(4)

@@ -45,8 +45,9 @@ impl Toy {
             .collect()
     }
 
-    /// Returns the tokens that may follow `row`, and their log-probabilities. The probabilities of
-    /// these tokens sum to 1. `row` begins with the begin symbol.
+    /// Returns the tokens that may follow `row`, and their log-probabilities.
+    ///
+    /// The probabilities of these tokens sum to 1. `row` begins with the begin symbol.
     fn allowed(&self, row: &[u32], n: usize, min_length: usize) -> Vec<(u32, f64)> {
         let is_allowed = |&token: &u32| {
             if token == EOS {
@@ -93,7 +94,7 @@ fn ngrams(tokens: &[u32], n: usize) -> Vec<Vec<u32>> {
     }
 }
 
-/// Returns whether a target has an n-gram twice. The begin symbol counts as its first token.
+/// Returns whether a target, with the begin symbol before it, has an n-gram twice.
 fn repeats(target: &[u32], n: usize) -> bool {
     let tokens: Vec<u32> = [BOS].into_iter().chain(target.iter().copied()).collect();
     let all = ngrams(&tokens, n);

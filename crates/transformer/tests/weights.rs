@@ -257,8 +257,10 @@ fn write(bytes: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-/// Maximum number of bytes that opening an invalid file may read. The headers and pickles of these
-/// tests are smaller, and the sizes that the files claim are far larger.
+/// Maximum number of bytes that opening an invalid file may read.
+///
+/// The headers and pickles of these tests are smaller, and the sizes that the files claim are far
+/// larger.
 const MAX_READ: u64 = 80 << 20;
 
 /// Returns the error of opening a file, and the number of bytes that this thread read to open it.

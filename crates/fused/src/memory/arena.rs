@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 pub(crate) const CACHE_LINE: usize = 16;
 
 /// Minimum number of elements of a slab. Each further slab at least doubles the arena. If there is
-/// not enough memory for either, a slab is only as large as the piece that needs it.
+/// not enough memory for a slab of this size, the slab is only as large as the piece that needs it.
 const FIRST: usize = 1 << 18;
 
 /// Slabs of memory and the free pieces in them.
@@ -27,7 +27,7 @@ struct Slab {
     /// First element, at the beginning of a cache line.
     memory: NonNull<f32>,
     len: usize,
-    /// Memory of the allocator, in which `memory` is.
+    /// Start of the allocation, which contains the elements.
     allocated: NonNull<u8>,
 }
 
@@ -135,13 +135,14 @@ impl Arena {
 }
 
 impl Slab {
-    /// Allocates a slab of `len` elements. Returns `None` if there is not enough memory. `len` must
-    /// not be 0.
+    /// Allocates a slab of `len` elements. Returns `None` if there is not enough memory.
     fn new(len: usize) -> Option<Self> {
-        // SAFETY: the layout's size is not 0, since `len` is not 0.
+        // SAFETY: the layout's size is not 0, since the layout has a cache line more than `len`
+        // elements.
         let allocated = NonNull::new(unsafe { alloc_zeroed(Self::layout(len)) })?;
         let offset = allocated.align_offset(CACHE_LINE * size_of::<f32>());
-        // SAFETY: the layout has a cache line more than `len` elements, and the offset is less.
+        // SAFETY: the offset is less than a cache line, and the layout has a cache line more than
+        // `len` elements.
         let memory = unsafe { allocated.add(offset) }.cast();
         Some(Self {
             memory,
@@ -150,9 +151,10 @@ impl Slab {
         })
     }
 
-    /// Returns the layout of `len` elements and of a cache line, in which their beginning is moved
-    /// to that of a cache line. For a larger alignment, the standard library writes the zeros
-    /// itself, and so makes the whole slab resident at once.
+    /// Returns the layout of the allocation of a slab of `len` elements. The layout has a cache
+    /// line more, so that the elements can begin at a cache line. It does not demand the alignment
+    /// of a cache line: for such a layout, the standard library would write the zeros itself, and
+    /// so make the whole slab resident at once.
     fn layout(len: usize) -> Layout {
         let elements = len.checked_add(CACHE_LINE);
         let layout = elements.map(Layout::array::<f32>).and_then(Result::ok);

@@ -20,7 +20,7 @@ fn arena() -> MutexGuard<'static, Arena> {
     ARENA.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Frees unused memory of earlier large results on flex: returns it to the program's allocator.
+/// Returns unused memory of earlier large results on flex to the program's allocator.
 ///
 /// Without this call, all memory that large results have ever needed at once is kept for later
 /// results. Memory is freed in whole slabs: a slab in which any result is still alive is kept.
@@ -156,7 +156,9 @@ mod tests {
     fn a_buffer_becomes_a_tensors_data() {
         let mut buffer = Buffer::zeros(5000);
         buffer[4999] = 2.5;
-        let data = buffer.into_data(&[50, 100]);
+        let mut data = buffer.into_data(&[50, 100]);
+        data.as_mut_slice::<f32>().unwrap()[1] = 3.5;
+        assert_eq!(data.as_slice::<f32>().unwrap()[1], 3.5);
         assert_eq!(data.as_slice::<f32>().unwrap()[4999], 2.5);
         let mut copy = data.clone();
         copy.as_mut_slice::<f32>().unwrap()[0] = 1.0;

@@ -1,5 +1,5 @@
-//! The operations, each in a folder of its own. A folder has those of the following files (or
-//! folders of the same name) that its operation needs, and may have others.
+//! The operations, each in its own folder. A folder contains those of the following files that its
+//! operation needs, and sometimes others. A folder can replace a file of the same name.
 //!
 //! | file | content |
 //! |---|---|

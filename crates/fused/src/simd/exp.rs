@@ -51,9 +51,11 @@ pub(crate) fn largest<S: Simd>(simd: S, x: &[f32]) -> f32 {
     simd.reduce_max_f32s(m)
 }
 
-/// Returns the largest element of a row of scores, without NaNs. Returns `None` if the row is empty
-/// or all its elements are minus infinity. If the other elements are NaN, returns minus infinity, so
-/// that the softmax of the row is NaN.
+/// Returns the largest element of a row of scores that is not NaN.
+///
+/// Returns `None` if the row is empty or all its elements are minus infinity. Returns minus
+/// infinity if the row contains NaN but no element above minus infinity, so that the softmax of the
+/// row is NaN.
 #[cfg(feature = "flex")]
 #[inline(always)]
 pub(crate) fn largest_score<S: Simd>(simd: S, x: &[f32]) -> Option<f32> {

@@ -96,7 +96,9 @@ pub(crate) fn check() -> Result<(), EnvironmentError> {
 }
 
 /// Returns whether the level and the CPU have instructions that multiply bfloat16 numbers (AVX-512
-/// BF16 or AMX). Without them, [`bf16_matmuls`](crate::bf16_matmuls()) has no effect.
+/// BF16 or AMX).
+///
+/// Without them, [`bf16_matmuls`](crate::bf16_matmuls()) has no effect.
 ///
 /// # Panics
 ///

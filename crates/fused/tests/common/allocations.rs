@@ -1,5 +1,6 @@
-//! An allocator that counts the allocations of a process. A test program that includes this file
-//! uses the allocator.
+//! An allocator that counts the allocations of a process.
+//!
+//! A test program that includes this file uses the allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

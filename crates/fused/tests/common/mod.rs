@@ -15,8 +15,9 @@ pub fn floats(n: usize, seed: usize, scale: f32) -> Vec<f32> {
     elements.map(|x| x as f32 * scale).collect()
 }
 
-/// Checks that all elements agree. Differences are relative to the largest expected absolute value,
-/// or to 1 if all are smaller.
+/// Checks that the elements of `actual` and `expected` agree within `tolerance`.
+///
+/// Differences are relative to the largest expected absolute value, or to 1 if all are smaller.
 pub fn assert_close(name: &str, actual: &TensorData, expected: &[f64], tolerance: f64) {
     assert_eq!(actual.num_elements(), expected.len(), "{name}");
     let largest = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));

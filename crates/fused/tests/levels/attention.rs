@@ -43,8 +43,9 @@ impl Head {
         scores.iter().map(|x| (x - largest).exp() / sum).collect()
     }
 
-    /// Returns the output, and the gradients of queries, keys and values. `d_output` is the
-    /// gradient of the output.
+    /// Returns the output, and the gradients of queries, keys and values.
+    ///
+    /// `d_output` is the gradient of the output.
     fn run(&self, d_output: &[f64]) -> [Vec<f64>; 4] {
         let (d, scale) = (self.d_head, (self.d_head as f64).sqrt());
         let s = self.key.len() / d;
@@ -73,8 +74,9 @@ impl Head {
     }
 }
 
-/// The position of a head in a tensor `[B, T, parts, K]`. Each part is one head of the queries,
-/// keys or values that the tensor packs.
+/// The position of a head in a tensor `[B, T, parts, K]`.
+///
+/// Each part is one head of the queries, keys or values that the tensor packs.
 #[derive(Clone, Copy)]
 struct Place {
     batch: usize,
@@ -104,8 +106,9 @@ impl Place {
 }
 
 /// Returns a random attention mask (`true` = blocked) and its shape, or `None` for attention
-/// without a mask. The mask is causal, hides padding, or blocks arbitrary keys and all keys of some
-/// queries.
+/// without a mask.
+///
+/// The mask is causal, hides padding, or blocks arbitrary keys and all keys of some queries.
 fn blocked(random: &mut Random, [b, h, t, s]: [usize; 4]) -> Option<(Vec<bool>, [usize; 4])> {
     match random.below(4) {
         0 => None,
@@ -128,7 +131,9 @@ fn mask(blocked: &(Vec<bool>, [usize; 4]), device: &Device) -> Tensor<4, Bool> {
 }
 
 /// Checks one case of self-attention, or of cross-attention if `s`, the number of keys, is given.
-/// The sizes are `[B, G, T, K]`, and `group` heads of queries share a head of keys.
+///
+/// The sizes are `[B, G, T, K]`, where `G` is the number of key heads. Each key head is shared by
+/// `group` query heads.
 fn check(random: &mut Random, seed: u64, [b, g, t, d]: [usize; 4], group: usize, s: Option<usize>) {
     let h = g * group;
     let dropout = [0.0, 0.3][random.below(2)];

@@ -32,8 +32,9 @@ fn relu_with_dropout() {
     }
 }
 
-/// This test only compares the instruction-set levels with each other. `tests/activation.rs`
-/// compares the results with the formulas.
+/// This test only compares the instruction-set levels with each other.
+///
+/// `tests/activation.rs` compares the results with the formulas.
 #[test]
 fn other_activations() {
     let mut random = Random::new(2);
@@ -76,8 +77,9 @@ fn dropout() {
     }
 }
 
-/// This test only compares the instruction-set levels with each other. `tests/adam.rs` compares the
-/// results with the formula.
+/// This test only compares the instruction-set levels with each other.
+///
+/// `tests/adam.rs` compares the results with the formula.
 #[test]
 fn adam() {
     let mut random = Random::new(4);

@@ -9,8 +9,9 @@ use super::report;
 
 const PAD: usize = 0;
 
-/// Returns the loss of each row, and the gradients of the logits. `d_loss` is the gradient of each
-/// loss.
+/// Returns the loss of each row, and the gradients of the logits.
+///
+/// `d_loss` is the gradient of each loss.
 fn by_hand(
     logits: &[f64],
     target: &[usize],

@@ -22,8 +22,9 @@ use std::process::Command;
 use burn::tensor::TensorData;
 
 /// Maximum difference between two levels, relative to the largest absolute value of a report, or to
-/// 1 if all values are smaller. The levels sum in different orders. The largest measured difference
-/// is 5e-7.
+/// 1 if all values are smaller.
+///
+/// The levels sum in different orders. The largest measured difference is 5e-7.
 const BETWEEN_LEVELS: f64 = 2e-6;
 
 /// Prefix of an output line in which a test reports its results.
@@ -58,8 +59,9 @@ fn reports(stdout: &str) -> Reports {
     reports
 }
 
-/// Runs all tests of this program except `all_levels_agree` at an instruction-set level. Returns
-/// the results that the tests reported.
+/// Runs all tests of this program except `all_levels_agree` at an instruction-set level.
+///
+/// Returns the results that the tests reported.
 fn run_at(level: &str) -> Reports {
     let program = std::env::current_exe().expect("the program's path");
     let output = Command::new(program)

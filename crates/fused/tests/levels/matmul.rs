@@ -7,7 +7,9 @@ use super::common::assert_close;
 use super::random::{Random, leaf, tensor};
 use super::report;
 
-/// Returns `x W` in f64. The functions `x` and `w` return the element in a given row and column.
+/// Returns `x W` in f64, for `x` of shape `[M, K]` and `w` of shape `[K, N]`.
+///
+/// The functions `x` and `w` return the element in a given row and column.
 pub fn product(
     [m, k, n]: [usize; 3],
     x: impl Fn(usize, usize) -> f64,

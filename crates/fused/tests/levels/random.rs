@@ -29,7 +29,7 @@ impl Random {
         (self.next() % n as u64) as usize
     }
 
-    /// Returns a size from 1 to `most`. About half of the sizes are from [`AWKWARD`].
+    /// Returns a size from 1 to `most`; in at least half of the calls, it is one of [`AWKWARD`].
     pub fn size(&mut self, most: usize) -> usize {
         if self.below(2) == 0 {
             return 1 + self.below(most);
@@ -58,7 +58,7 @@ pub fn tensor<const D: usize>(numbers: &[f64], shape: [usize; D], device: &Devic
     Tensor::from_data(TensorData::new(numbers, shape), device)
 }
 
-/// Returns a tensor of `numbers`, converted to f32, on flex. It is a leaf of the autodiff graph.
+/// Returns a leaf of the autodiff graph on flex, with `numbers` converted to f32.
 pub fn leaf<const D: usize>(numbers: &[f64], shape: [usize; D]) -> Tensor<D> {
     tensor(numbers, shape, &Device::flex().autodiff()).require_grad()
 }

@@ -8,7 +8,9 @@ use super::report;
 
 const EPSILON: f64 = 1e-5;
 
-/// Inputs of a case. `mask` is the dropout mask, whose elements are 0 or `1 / (1 - probability)`.
+/// Inputs of a case.
+///
+/// `mask` is the dropout mask, whose elements are 0 or `1 / (1 - probability)`.
 struct Case {
     shape: [usize; 2],
     probability: f64,

@@ -37,24 +37,25 @@ pub struct EvalArgs {
     /// How translations are compared with references.
     #[command(flatten)]
     pub metric: MetricArgs,
-    /// Split to decode; without --eval-lengths, as many sequences as in the run's own evaluation,
-    /// and for text all pairs [default: test; text: validation, the only one]
+    /// Split to evaluate: as many of its sequences as at the end of training, or all pairs of text.
+    /// With --eval-lengths, see --sequences [default: test; text: validation, the only one]
     #[arg(long, value_parser = listed::<Split>(HELD_OUT), conflicts_with_all = ["source", "pairs"])]
     pub split: Option<Split>,
-    /// Sequences in a batch [default: as at the end of training]
+    /// Sequences in a batch [default: at most 250, fewer for wide beams and
+    /// long sequences]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub batch_size: Option<usize>,
     #[command(flatten)]
     pub beam: BeamArgs,
-    /// Never repeat N tokens in a row within an output; 0 allows it [default: 0, or what the files of a
-    /// pretrained model say]
+    /// Never generate the same n-gram of N tokens twice within an output; 0 sets no limit [default:
+    /// 0, or what the files of a pretrained model say]
     #[arg(long, value_name = "N", conflicts_with = "eval_lengths", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub no_repeat_ngram: Option<usize>,
     /// Write the outputs to this file, one per line in the order of the split. If the name ends with
     /// .jsonl, .ndjson or .json, each line is a JSON object with source, reference and hypothesis
     #[arg(long, value_name = "FILE", conflicts_with = "eval_lengths")]
     pub hypotheses: Option<PathBuf>,
-    /// Evaluation by length, instead of on the split.
+    /// Evaluation of each length on the split, instead of the split's usual sequences.
     #[command(flatten)]
     pub lengths: LengthArgs,
     /// Quantise the weights to 8 bits first

@@ -18,7 +18,7 @@ use super::trained::TrainedArgs;
 /// Flags of `generate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-The run may also be a folder of Hugging Face with the weights, config.json and tokenizer.json of a model of the families T5, BART, mBART, M2M100, NLLB, Pegasus or Marian.
+The run may also be a Hugging Face folder with the weights, config.json and tokenizer.json of a model of the families T5, BART, mBART, M2M100, NLLB, Pegasus or Marian.
 
 The input has one source per line, its symbols separated by white space; for a run on texts, one text per line. The output for a blank line is blank. At a terminal there is a prompt with a history: a wrong line is reported and the next one is read, Ctrl-C leaves a line, and Ctrl-D ends.
 
@@ -33,10 +33,11 @@ pub struct GenerateArgs {
     /// The model.
     #[command(flatten, next_help_heading = "Model")]
     pub trained: TrainedArgs,
-    /// Language of sources, for a model of several languages, such as eng_Latn [default: the tokeniser's]
+    /// Language of the sources, such as eng_Latn, if the model is multilingual [default: the
+    /// tokeniser's]
     #[arg(long, value_name = "CODE")]
     pub source_lang: Option<String>,
-    /// Language of outputs, for a model of several languages, such as deu_Latn [default: the model's]
+    /// Language of the outputs, such as deu_Latn, if the model is multilingual [default: the model's]
     #[arg(long, value_name = "CODE")]
     pub target_lang: Option<String>,
     /// File of sources, - for standard input
@@ -84,8 +85,8 @@ pub struct GenerateArgs {
     /// say]
     #[arg(long, help_heading = "Constraints", value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
     pub repetition_penalty: Option<f64>,
-    /// Never repeat N tokens in a row within a target; 0 allows it. A target for which every token
-    /// is forbidden ends early [default: 0, or what the files of a pretrained model say]
+    /// Never generate the same n-gram of N tokens twice within a target; 0 sets no limit. A target
+    /// for which every token is forbidden ends early [default: 0, or what the files of a pretrained model say]
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub no_repeat_ngram: Option<usize>,
     /// Never generate this symbol; may be given several times. Special tokens such as `<unk>` can
@@ -131,7 +132,7 @@ impl GenerateArgs {
         check_batch_size(self.batch_size)?;
         let is_pretrained = is_pretrained(&self.trained.run);
         if !is_pretrained {
-            let expected = "needs a folder of Hugging Face: a run has one pair of languages";
+            let expected = "needs a Hugging Face folder: a run has one pair of languages";
             reject("--source-lang", self.source_lang.as_ref(), expected)?;
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
         }

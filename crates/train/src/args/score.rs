@@ -17,7 +17,7 @@ const MAX_SAMPLES: usize = 1_000_000;
 /// Flags of `score`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-With several references, BLEU counts an n-gram as often as in the reference that has most of it, against the length closest to the output's. chrF takes the reference with the best score, and the error rates that with the fewest edits. All files have the same number of lines.
+With several references, BLEU counts the matches of an n-gram up to its largest count in any reference, and its brevity penalty uses the reference length closest to that of the output. chrF uses the reference with the best score, and the error rates use the one with the fewest edits. All files have the same number of lines.
 
 --paired-bs draws the segments that sacreBLEU draws with the same seed (SACREBLEU_SEED), and gives its p-values and confidence intervals.")]
 pub struct ScoreArgs {

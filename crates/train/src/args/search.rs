@@ -19,7 +19,7 @@ pub struct BeamArgs {
     /// How outputs of different lengths are compared; needs a beam [default: gnmt, or what the files of a pretrained model say]
     #[arg(long, value_name = "RULE")]
     pub length_penalty: Option<Penalty>,
-    /// Exponent of --length-penalty gnmt or power; needs a beam [default: 0.6 or 1, or what the files of a pretrained model say]
+    /// Exponent of --length-penalty gnmt or power; needs a beam [default: 0.6 for gnmt and 1 for power, or what the files of a pretrained model say]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>("a number from 0 to 10, such as 0.6"))]
     pub alpha: Option<f64>,
 }

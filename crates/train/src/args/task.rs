@@ -11,8 +11,8 @@ use super::parse::{task, whole_number};
 /// The task and its settings.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct TaskArgs {
-    /// Task to learn [default: text if a corpus or a model of Hugging Face is given, else copy; fit:
-    /// that of --preset or --config]
+    /// Task to learn [default: that of --preset or --config (fit only), else text if a corpus or a
+    /// Hugging Face model is given, else copy]
     #[arg(long, value_name = "TASK", value_parser = task())]
     pub task: Option<String>,
     /// Length of the shortest sequence (not for add, annotated-copy or text)

@@ -6,7 +6,7 @@ use super::parse::Choices;
 
 /// Choices of `--schedule`.
 pub const SCHEDULE: Choices = &[
-    "noam: With the square root of the step, as in the paper",
+    "noam: With the inverse square root of the step, as in the paper",
     "linear: Linearly to 0 at the last step",
     "cosine: Along half a cosine to 0 at the last step",
 ];

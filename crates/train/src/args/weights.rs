@@ -124,7 +124,7 @@ impl ModelArgs {
 /// Flags of `import`.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
-    /// A safetensors file, a checkpoint of torch.save, or a folder of Hugging Face
+    /// A safetensors file, a checkpoint of torch.save, or a Hugging Face folder
     pub file: PathBuf,
     /// How the names of tensors in the file are read.
     #[command(flatten)]
@@ -144,7 +144,8 @@ pub struct ImportArgs {
     /// Create a run in this folder, new or empty, as if the model had been trained on the task
     #[arg(long, value_name = "FOLDER")]
     pub run_dir: Option<PathBuf>,
-    /// Language of the run's sources, for a folder with a model of several, such as eng_Latn [default: the tokeniser's]
+    /// Language of the run's sources, such as eng_Latn, if the folder has a multilingual model
+    /// [default: the tokeniser's]
     #[arg(long, value_name = "CODE", requires = "run_dir")]
     pub source_lang: Option<String>,
     /// Language of the run's targets, such as deu_Latn [default: the model's]
@@ -174,7 +175,7 @@ impl ImportArgs {
             return Err(UsageError::new("--output", "", expected));
         }
         if !self.is_text() {
-            let expected = "is for a folder of Hugging Face, without --task";
+            let expected = "is for a Hugging Face folder, without --task";
             reject("--source-lang", self.source_lang.as_ref(), expected)?;
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
         }
@@ -205,7 +206,7 @@ pub struct ExportArgs {
     /// Safetensors file to write
     #[arg(long, value_name = "FILE", required_unless_present = "folder")]
     pub output: Option<PathBuf>,
-    /// Folder to write that `from_pretrained` of Hugging Face loads, with a layout of Hugging Face
+    /// Write a folder that Hugging Face's `from_pretrained` can load; needs a Hugging Face layout
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "rename"])]
     pub folder: Option<PathBuf>,
     /// Number format of the file [default: f32, and 8-bit matrices stay as they are in the layout native]

@@ -1,4 +1,4 @@
-//! `train backends`: list the backends of this build.
+//! `train backends`: list all backends, and say which of them this build has.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -6,8 +6,8 @@ use clap::ValueEnum;
 use crate::device::Backend;
 use crate::terminal::output;
 
-/// Prints a line for each backend, which says whether it is built in or the default. Then prints
-/// the vector instructions of the CPU.
+/// Prints a line for each backend, which says whether the backend is in this build and whether it
+/// is the default. Then prints which vector instructions flex uses and which ones the CPU has.
 ///
 /// # Errors
 ///

@@ -40,8 +40,9 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
         Some(folder) => folder.path().into(),
         None => caches.unwrap_or_else(|| RunFolder::caches(run_dir)),
     };
-    // For texts, `--print-config` works without the corpora, so the settings that depend on the
-    // corpora, such as the vocabulary sizes, are printed as they are.
+    // For texts, `--print-config` works without the corpora. It then prints the settings that
+    // depend on the corpora, such as the vocabulary sizes, with the values that they have before
+    // the corpora are read.
     let dataset = match args.settings.print_config && text.is_some() {
         true => None,
         false => config.check()?,

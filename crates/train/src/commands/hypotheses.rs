@@ -32,7 +32,7 @@ impl HypothesesFile {
     ///
     /// # Errors
     ///
-    /// The path is `-` or one of `inputs`, or the file cannot be written.
+    /// The path is `-`, ends in `.gz` or is one of `inputs`, or the file cannot be written.
     pub(super) fn of_flag<'a>(
         path: Option<&Path>,
         inputs: impl IntoIterator<Item = Option<&'a PathBuf>>,

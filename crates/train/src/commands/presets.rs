@@ -107,8 +107,9 @@ fn value<'a>(rows: &'a Rows, label: &str) -> &'a str {
 }
 
 /// Prints a table with a column for each of `presets`, and a line for each setting whose value is
-/// not the same in all of `presets` and `others`. `others` are the presets of the other table;
-/// those without a value for a setting do not count.
+/// not the same in all of `presets` and `others`.
+///
+/// `others` are the presets of the other table. Those without a value for a setting do not count.
 fn print_table(title: &str, presets: &[&(&str, Rows)], others: &[&(&str, Rows)]) -> Result<()> {
     let mut labels: Vec<&str> = Vec::new();
     for (label, _) in presets.iter().flat_map(|(_, rows)| rows) {

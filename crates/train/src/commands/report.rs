@@ -82,7 +82,8 @@ fn write(args: &ReportArgs, path: &Path, html: &str) -> Result<()> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let created = folder.map_or(Ok(()), std::fs::create_dir_all);
-    // A link in the folder of a run could lead to any file, and is replaced.
+    // Without `--output`, the page of a single run is in the run's folder, where a symbolic link
+    // could lead to any file. Such a link is replaced instead of followed.
     let write = match args.output {
         Some(_) => write_whole,
         None => replace_whole,

@@ -94,7 +94,8 @@ fn check_steps(
     Err(unusable(&args.run, what))
 }
 
-/// Returns a warning if the learning rate more than doubles after `step`, when the warm-up is over.
+/// Returns a warning if the warm-up is over and the learning rate more than doubles after `step`.
+///
 /// This happens if the rate had fallen towards the last step of the `earlier` settings, and
 /// `--steps` has moved that step.
 fn warm_restart(config: &RunConfig, earlier: &OptimizationConfig, step: usize) -> Option<String> {

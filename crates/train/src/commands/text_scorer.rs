@@ -7,7 +7,7 @@ use crate::args::MetricArgs;
 use crate::terminal::output;
 
 /// Scores of texts against their references. BLEU, its precisions and chrF are from 0 to 100. The
-/// other scores are fractions, of which error rates can exceed 1.
+/// other scores are fractions, but an error rate can exceed 1.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Scores {
     segments: u64,

@@ -145,9 +145,10 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the token ids of a text, without begin and end symbol. With the tokeniser of a
-    /// pretrained model, the ids begin with the special tokens that its template puts before a
-    /// text.
+    /// Returns the token ids of a text, without begin and end symbol.
+    ///
+    /// With the tokeniser of a pretrained model, the ids begin with the special tokens that its
+    /// template puts before a text.
     fn encode(&self, line: &Line) -> Result<Vec<u32>, UsageError> {
         match self {
             Self::Tokenizer(tokenizer) => Ok(tokenizer.encode(&line.text)),

@@ -94,7 +94,7 @@ pub(super) struct Shown {
 pub(super) enum Begin<'a> {
     /// Random parameters, drawn with the run's seed.
     Seed,
-    /// The model of a folder of Hugging Face.
+    /// A pretrained model from a folder in the Hugging Face format.
     Pretrained(Box<PretrainedModel>),
     /// A checkpoint of the run.
     Checkpoint(&'a LoadedCheckpoint),
@@ -109,9 +109,10 @@ impl From<Option<PretrainedModel>> for Begin<'_> {
     }
 }
 
-/// Returns the pretrained model that training begins with; `None` for random parameters. `given` is
-/// the model if it is open already. Otherwise, this function opens the model that the settings
-/// name.
+/// Returns the pretrained model that training begins with; `None` for random parameters.
+///
+/// `given` is the model if it is open already. Otherwise, this function opens the model that the
+/// settings name.
 ///
 /// # Errors
 ///
@@ -143,8 +144,8 @@ pub(super) fn begin_with(
         let expected = "has other tokens or settings of generation than data.pretrained";
         return Err(UsageError::new("folder", folder, expected));
     }
-    // The settings may differ from those of the folder in the dropout probability and in `max_len`,
-    // because tables of computed positions can have any length.
+    // Two settings may differ from those of the folder: the dropout probability, because dropout
+    // has no parameters, and `max_len`, because tables of computed positions can have any length.
     let theirs = model.config.model.clone();
     let theirs = theirs
         .with_dropout(config.model.dropout)

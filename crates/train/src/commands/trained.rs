@@ -36,13 +36,13 @@ pub(super) fn load(args: &TrainedArgs, int8: bool, group: &Group) -> Result<Trai
     Ok(quantized(run, backend, int8, &device))
 }
 
-/// Loads a trained model, or the model of a folder of Hugging Face, which translates between
-/// `languages`.
+/// Loads the model of a run, or a pretrained model from a folder in the Hugging Face format.
+/// `languages` selects the languages of a multilingual pretrained model.
 ///
 /// # Errors
 ///
-/// In the cases of [`load`], if the folder cannot be used, or if `--checkpoint` is given with such
-/// a folder.
+/// In the cases of [`load`], if the folder cannot be used, or if `--checkpoint` is given with a
+/// pretrained model.
 pub(super) fn load_any(
     args: &TrainedArgs,
     languages: &Languages,

@@ -7,9 +7,10 @@ use plotters::coord::types::RangedCoordf64;
 
 use crate::number::grouped;
 
-/// An axis of a chart. Values outside its range are drawn at the nearer end. This type replaces the
-/// logarithmic axis of plotters, which has no ticks below the first power of 10 in its range, and
-/// often has none between two powers. A loss often spans just one power of 10.
+/// An axis of a chart. Values outside its range are drawn at the nearer end.
+///
+/// This type replaces the logarithmic axis of plotters, which has no ticks below the first power of
+/// 10 in its range, and often has none between two powers. A loss often spans just one power of 10.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// Name of the quantity, with its unit if it has one.
@@ -129,8 +130,10 @@ fn with_decimals(number: f64, decimals: i32) -> String {
 }
 
 /// Returns round numbers that are about evenly spaced on a logarithmic scale, from the last one
-/// that is at most `smallest` to the first one that is at least `largest`. Both bounds have a
-/// tolerance of 0.1 %. If these two are the same number, the next one follows it.
+/// that is at most `smallest` to the first one that is at least `largest`.
+///
+/// Both comparisons have a tolerance of 0.1 %. If the first and the last number are the same, the
+/// next round number is added.
 fn log_ticks(smallest: f64, largest: f64) -> Vec<f64> {
     let decades = (largest / smallest).log10();
     let (factors, every): (&[f64], _) = match decades {

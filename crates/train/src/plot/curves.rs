@@ -91,10 +91,11 @@ impl RunPlot {
         series
     }
 
-    /// Returns a line for each group. Groups with equal curves share a line. The label of a line
-    /// begins with the group's label, followed by the group's entry in `texts` without the part in
-    /// parentheses, unless the entry is empty. In a plot by length without a band, the lengths that
-    /// the group was trained on follow, if they are known.
+    /// Returns a line for each group. Groups with equal curves share a line.
+    ///
+    /// The label of a line begins with the group's label, followed by the group's entry in `texts`
+    /// without the part in parentheses, unless the entry is empty. In a plot by length without a
+    /// band, the lengths that the group was trained on follow, if they are known.
     fn one_curve_each(
         self,
         chosen: &[Chosen],

@@ -23,9 +23,11 @@ pub type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::Error
 /// the drawing more precise.
 const SVG_SCALE: u32 = 4;
 
-/// Scales of PNG files. The first number is the number of PNG pixels per pixel of the plot. The
-/// second number says how many times finer the plot is drawn before pixels are averaged. The first
-/// pair for which the drawing takes at most [`PNG_BYTES`] bytes is used, or else the last pair.
+/// Scales of PNG files, the finest first.
+///
+/// The first number of a pair is the number of PNG pixels per pixel of the plot. The second number
+/// says how many times finer the plot is drawn before pixels are averaged. The first pair for which
+/// the drawing takes at most [`PNG_BYTES`] bytes is used, or else the last pair.
 const PNG_SCALES: [(u32, u32); 3] = [(2, 2), (2, 1), (1, 1)];
 const PNG_BYTES: f64 = 256e6;
 

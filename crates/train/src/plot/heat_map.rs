@@ -133,9 +133,10 @@ impl AttentionMaps {
         (LEFT + width * heads, HEAD + height * layers)
     }
 
-    /// Draws one map and its labels. `largest` is the weight with the darkest colour. The labels
-    /// are drawn here, because plotters would centre rotated labels on their axis, where they would
-    /// cover the map.
+    /// Draws one map and its labels. `largest` is the weight with the darkest colour.
+    ///
+    /// The labels are drawn here, because plotters would centre rotated labels on their axis, where
+    /// they would cover the map.
     fn draw_map<B: DrawingBackend>(
         &self,
         area: &Area<B>,
@@ -277,9 +278,10 @@ fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64, weights: &Axis) -> 
         .draw()
 }
 
-/// Returns the colour for a weight, given as a fraction of the colour scale's largest weight. The
-/// colours go from white to dark blue. They change faster at small fractions, because most weights
-/// are small.
+/// Returns the colour for a weight, given as a fraction of the colour scale's largest weight.
+///
+/// The colours go from white to dark blue. They change faster at small fractions, because most
+/// weights are small.
 fn ramp(fraction: f32) -> RGBColor {
     const STOPS: [[f32; 3]; 5] = [
         [255.0, 255.0, 255.0],

@@ -29,9 +29,11 @@ pub fn trained_lengths(group: &Group) -> Option<(usize, usize)> {
     ranges.reduce(|(from, to), (first, last)| (from.min(first), to.max(last)))
 }
 
-/// Returns the shortest and the longest length that a run was trained on. They come from the run's
-/// settings or, if the settings do not give them (see [`configured`]), from `lengths.json`. `None`
-/// if both files lack the lengths.
+/// Returns the shortest and the longest length that a run was trained on; `None` if its files do
+/// not have them.
+///
+/// The lengths come from the run's settings or, if the settings do not give them (see
+/// [`configured`]), from `lengths.json`.
 fn lengths_of(run: &Run) -> Option<(usize, usize)> {
     configured(run.data()).or_else(|| {
         let scores = run.lengths.iter().flatten();

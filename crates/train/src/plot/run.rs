@@ -101,8 +101,8 @@ impl Run {
         self.config["data"]["task"] == "text"
     }
 
-    /// Returns the points of a field of `metrics.jsonl`. A loss that was not finite is NaN. Returns
-    /// an empty slice if the field has no finite value.
+    /// Returns the points of a field of `metrics.jsonl`; empty if the field has no finite value. A
+    /// loss or a gradient norm that was not finite is NaN.
     pub fn metric(&self, name: &str) -> &[Point] {
         self.metrics.get(name).map_or(&[], Vec::as_slice)
     }
@@ -186,14 +186,14 @@ pub fn differ_in_seed_only(one: &Value, other: &Value) -> bool {
     one["seed"] != other["seed"] && *one == same
 }
 
-/// Returns the curves of `metrics.jsonl`. If a field occurs twice for a step, the later line counts.
-/// Unknown fields are skipped.
+/// Returns the curves of `metrics.jsonl`. If a field occurs twice for a step, the later line
+/// counts. Unknown fields are skipped.
 fn curves(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, String> {
     let mut curves: BTreeMap<&str, BTreeMap<u64, f64>> = BTreeMap::new();
     for (number, step, fields) in parse_metrics(text)? {
         for name in METRICS {
             let value = match fields.get(name) {
-                // A loss or a gradient norm that was not finite.
+                // In these fields, null is a value that was not finite, because JSON has no NaN.
                 Some(Value::Null) if name.ends_with("loss") || name == "gradient_norm" => f64::NAN,
                 // In other fields, null means that the value was not measured.
                 None | Some(Value::Null) => continue,

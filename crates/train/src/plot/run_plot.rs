@@ -85,8 +85,9 @@ const NORM: Curve = Curve::per_step("gradient_norm", "gradient norm", true);
 const SPEED: Curve = Curve::per_step("tokens_per_second", "throughput", true);
 
 /// The vertical axis of losses, perplexities and gradient norms is logarithmic if the largest value
-/// is at least this many times the median. On a linear axis, half of the values would then lie in
-/// the lowest fifth.
+/// is at least this many times the median.
+///
+/// On a linear axis, half of the values would then lie in the lowest fifth.
 const LOG_RATIO: f64 = 5.0;
 
 impl RunPlot {
@@ -103,7 +104,9 @@ impl RunPlot {
         self != Self::Perplexity
     }
 
-    /// Returns whether the user is told, also without `--only`, if the plot has no data for `runs`.
+    /// Returns whether `runs` should have data for the plot. If they have none, the user is told
+    /// even without `--only`.
+    ///
     /// Only runs on texts have BLEU, only the other runs have scores by length, and runs of earlier
     /// versions of this program have no throughput.
     pub fn is_expected(self, runs: &[Run]) -> bool {
@@ -130,11 +133,14 @@ impl RunPlot {
         }
     }
 
-    /// Returns the values of a curve by step or by length; empty without data, and for the
-    /// perplexity of training with label smoothing. With label smoothing, the smallest possible
-    /// training loss is above 0. If this minimum is known, it is subtracted from the training loss,
-    /// so that the loss can be compared with the validation loss, whose smallest possible value is
-    /// 0.
+    /// Returns the values of a curve by step or by length; empty without data.
+    ///
+    /// With label smoothing, the smallest possible training loss is above 0. If this minimum is
+    /// known, it is subtracted from the training loss, so that the loss can be compared with the
+    /// validation loss, whose smallest possible value is 0.
+    ///
+    /// If training has label smoothing, the curve of its perplexity is empty, because the
+    /// exponential of a smoothed loss is not a perplexity.
     pub fn points(self, run: &Run, curve: Curve) -> Vec<Point> {
         if self == Self::Lengths {
             let value = |score: &LengthScore| match curve.field {
@@ -187,9 +193,10 @@ impl RunPlot {
     }
 }
 
-/// Returns the last point of each group of consecutive points with equal values. The throughput is
-/// measured whenever losses are read from the device, and all steps since the previous reading have
-/// the same value.
+/// Returns the last point of each group of consecutive points with equal values.
+///
+/// The throughput is measured whenever losses are read from the device, and all steps since the
+/// previous reading have the same value.
 pub fn readings<S: Copy>(points: &[(S, f64)]) -> Vec<(S, f64)> {
     let ranges = points.chunk_by(|a, b| a.1 == b.1);
     ranges.filter_map(|range| range.last().copied()).collect()

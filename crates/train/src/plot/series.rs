@@ -112,9 +112,10 @@ impl Series {
     }
 }
 
-/// Divides the x axis into columns that are `column` units wide. Keeps the first, lowest, highest
-/// and last point in each column. The line through these points looks the same as the line through
-/// all points.
+/// Removes points that do not change how the line looks.
+///
+/// Divides the x axis into columns that are `column` units wide, and keeps the first, lowest,
+/// highest and last point in each column.
 fn thin_out(points: &[Unit], column: i32) -> Vec<Unit> {
     let columns = points.chunk_by(|a, b| a.0.div_euclid(column) == b.0.div_euclid(column));
     let kept = columns.flat_map(|points| {

@@ -25,9 +25,11 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Returns the curve of `points`. More than 4 * [`RANGES`] points are thinned: they are divided
-    /// into ranges, and each range keeps its first, smallest, largest and last point. A range with
-    /// values that are not finite also keeps the first such value, which leaves a gap.
+    /// Returns the curve of `points`, thinned if there are more than 4 * [`RANGES`] points.
+    ///
+    /// To thin the points, they are divided into ranges, and each range keeps its first, smallest,
+    /// largest and last finite point. A range with values that are not finite also keeps the first
+    /// such value, which leaves a gap.
     pub fn new(points: &[Point]) -> Self {
         let size = points.len().div_ceil(RANGES);
         if size <= 4 {

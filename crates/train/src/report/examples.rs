@@ -17,7 +17,7 @@ use super::marks::{Marked, marked};
 use crate::plot::attention::{MapOptions, attention_maps};
 use crate::plot::{AttentionMaps, HeadMap};
 
-/// Maximum number of examples whose attention a page shows.
+/// Maximum number of examples of a run whose attention a page shows.
 const MAPS: usize = 8;
 
 /// Maximum number of attention weights that a page holds for one run. The first example is kept
@@ -132,8 +132,10 @@ impl Examined {
     }
 }
 
-/// Reads the first `n` validation pairs that are not too long for the model. A data set of texts
-/// that was opened for inference does not hold examples, so this function reads the corpus.
+/// Reads the first `n` validation pairs that are within the length limits of the data set.
+///
+/// This function reads the corpus itself, so that a corpus that cannot be read is an error. A data
+/// set of texts that was opened for inference would return fewer examples instead.
 fn first_pairs(config: &TextConfig, dataset: &dyn Dataset, n: usize) -> Result<Vec<Example>> {
     let (codec, limits) = (dataset.codec(), dataset.limits());
     let vocabularies = codec.vocabularies();

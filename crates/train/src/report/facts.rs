@@ -198,9 +198,11 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
     scores
 }
 
-/// Returns the names and values that describe the environment. If several files have a value,
-/// `summary` takes precedence over `processes`, and `processes` over `config` and `state`. Values
-/// that differ between the processes of a resumed run have an entry for each process.
+/// Returns the names and values that describe the environment.
+///
+/// If several files have a value, `summary` takes precedence over `processes`, and `processes` over
+/// `config` and `state`. Values that differ between the processes of a resumed run have an entry
+/// for each process.
 fn environment(
     config: &Value,
     state: &Value,

@@ -6,19 +6,21 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Marked(String, #[serde(serialize_with = "as_digit")] bool);
 
-/// Maximum number of words of a text that is compared, because the time grows with the square of
-/// this number. If reference or output is longer, and the output is not correct, all words of both
-/// are marked.
+/// Maximum number of words of a text that is compared.
+///
+/// The time of a comparison grows with the square of this number. If reference or output is longer,
+/// and the output is not correct, all words of both are marked.
 const WORDS: usize = 1000;
 
 fn as_digit<S: serde::Serializer>(flag: &bool, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u8((*flag).into())
 }
 
-/// Returns the words of the reference and the words of the output. Words outside a longest common
-/// subsequence are marked: marked words of the reference are missing in the output, and marked
-/// words of the output are wrong. A correct output has no marks, even where it differs from the
-/// reference. Texts with more than [`WORDS`] words are not compared.
+/// Returns the words of the reference and the words of the output, with their differences marked.
+///
+/// Words outside a longest common subsequence are marked: marked words of the reference are missing
+/// in the output, and marked words of the output are wrong. A correct output has no marks, even
+/// where it differs from the reference. Texts with more than [`WORDS`] words are not compared.
 pub fn marked(reference: &str, output: &str, is_correct: bool) -> [Vec<Marked>; 2] {
     let words = |text: &str| -> Vec<String> { text.split_whitespace().map(Into::into).collect() };
     let (a, b) = (words(reference), words(output));

@@ -70,7 +70,7 @@ impl RunReport {
     /// cannot be read. The message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         if is_pretrained(folder) {
-            let what = "is a model of Hugging Face, not a run: `train import` makes a run of it";
+            let what = "is a Hugging Face model, not a run: `train import` makes a run of it";
             return Err(unusable(folder, what));
         }
         let config: Option<Value> = serde_json::from_slice(&read_config_json(folder)?).ok();

@@ -26,9 +26,10 @@ pub struct About {
 }
 
 impl About {
-    /// Describes the run of `config`. The settings that follow from `dataset`, such as vocabulary
-    /// sizes, must already have their final values in `config`. `processes` is the number of
-    /// processes that train it.
+    /// Describes the run of `config`, which `processes` processes train.
+    ///
+    /// The settings that follow from `dataset`, such as vocabulary sizes, must already have their
+    /// final values in `config`.
     pub fn new(
         config: &RunConfig,
         dataset: &dyn Dataset,
@@ -156,14 +157,13 @@ fn model_table(config: &RunConfig, parts: &Parts, trained: usize) -> Vec<String>
 /// Describes the memory for `parameters` parameters, of which `trained` are trained, and for the
 /// gradients and optimizer state. This memory does not depend on the batch.
 fn memory(config: &RunConfig, parameters: usize, trained: usize) -> Vec<String> {
-    let single = 4 * trained;
     let mut items = vec![
         (4 * parameters, "parameters"),
-        (single, "gradients"),
-        (2 * single, "optimizer"),
+        (4 * trained, "gradients"),
+        (8 * trained, "optimizer"),
     ];
     if config.optimization.ema.is_some() {
-        items.push((single, "moving average"));
+        items.push((4 * parameters, "moving average"));
     }
     if config.execution.has_16_bit_tensors() {
         let name = config.execution.precision.name();

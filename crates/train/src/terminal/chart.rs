@@ -211,9 +211,10 @@ fn scale(value: f64, is_log: bool) -> f64 {
     if is_log { value.log10() } else { value }
 }
 
-/// Returns the narrowest bounds that contain `bounds` and give round labels. They are divided into
-/// `intervals` intervals, whose width is 1, 2, 2.5 or 5 times a power of ten. The lower bound is a
-/// multiple of half an interval.
+/// Returns the narrowest bounds that contain `bounds` and give round labels.
+///
+/// The bounds are divided into `intervals` intervals, whose width is 1, 2, 2.5 or 5 times a power
+/// of ten. The lower bound is a multiple of half an interval.
 fn round_outwards(bounds: [f64; 2], intervals: usize) -> [f64; 2] {
     let (low, high, n) = (bounds[0], bounds[1], intervals as f64);
     let power = 10_f64.powf(((high - low) / n).log10().floor());

@@ -28,9 +28,10 @@ struct Run {
     request: Option<(&'static str, Instant)>,
 }
 
-/// Begins to receive signals for the run in `folder`. The training loop reads requests to stop with
-/// [`requested_by`]. `is_own` says whether this process writes the folder. Call this function at
-/// most once in a process.
+/// Begins to receive signals for the run in `folder`. Call this function at most once in a process.
+///
+/// The training loop reads requests to stop with [`requested_by`]. `is_own` says whether this
+/// process writes the folder.
 ///
 /// # Errors
 ///
@@ -76,9 +77,10 @@ fn receive(signal: &'static str) {
     }
 }
 
-/// Ends the process because of `by`, a signal or the dashboard. Before that, it restores the
-/// screen and prints the lines that were held back. If this process writes the run folder, it also
-/// records there that the run was stopped.
+/// Ends the process because of `by`, a signal or the dashboard.
+///
+/// Before that, this function restores the screen and prints the lines that were held back. If this
+/// process writes the run folder, it also records there that the run was stopped.
 ///
 /// Steps since the last checkpoint are lost. The last checkpoint is intact, because a checkpoint is
 /// written completely or not at all.
@@ -100,9 +102,11 @@ pub(super) fn stop_at_once(by: &str) -> ! {
     std::process::exit(Exit::stopped_by(by).code().into())
 }
 
-/// Guard of a training loop. Until it is dropped, the first request waits for the end of the
-/// current step. Afterwards, a request ends the process at once. This loses no training, because a
-/// trained model is already saved.
+/// Guard of a training loop.
+///
+/// Until it is dropped, the first request waits for the end of the current step. Afterwards, a
+/// request ends the process at once. This loses no training, because a trained model is already
+/// saved.
 pub(super) struct Listening;
 
 impl Drop for Listening {

@@ -2,9 +2,11 @@
 
 use training::config::BestBy;
 
-/// Formats a loss with four decimal places. A loss between 0 and 0.01 or from 1e6 on has three
-/// significant digits instead, and 0 has no decimal places. Examples: `2.3126`, `0.00312`,
-/// `3.12e-5`.
+/// Formats a loss with four decimal places, or with three significant digits if it is small or
+/// large.
+///
+/// A loss between 0 and 0.01 or from 1e6 on has three significant digits, and 0 has no decimal
+/// places. Examples: `2.3126`, `0.00312`, `3.12e-5`.
 pub fn loss_text(loss: f64) -> String {
     let size = loss.abs();
     if loss == 0.0 {

@@ -33,9 +33,11 @@ pub use output::Verbosity;
 pub use prompt::{Prompt, Reply};
 pub use run_view::RunView;
 
-/// Prepares the terminal: sets the verbosity and the colours, shows the messages of the crate
-/// `training`, and makes a panic restore the screen before the panic message is printed. While
-/// `training` turns panics of a dependency into errors, panics have no effect on the terminal.
+/// Prepares the terminal for the output of the program.
+///
+/// Sets the verbosity and the colours, shows the messages of the crate `training`, and makes a
+/// panic restore the screen before the panic message is printed. While `training` turns panics of a
+/// dependency into errors, panics have no effect on the terminal.
 pub fn set_up(verbosity: Verbosity, color: ColorChoice) {
     output::choose(verbosity);
     color::choose(color);

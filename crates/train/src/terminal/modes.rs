@@ -20,9 +20,10 @@ mod system {
 
     static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-    /// Makes the terminal pass each key to the program at once, without showing it. Ctrl-C still
-    /// sends a signal, so that it works even if the thread that reads keys is blocked. Returns
-    /// whether stdin allows this.
+    /// Makes the terminal pass each key to the program at once, without showing it. Returns whether
+    /// stdin allows this.
+    ///
+    /// Ctrl-C still sends a signal, so that it works even if the thread that reads keys is blocked.
     pub fn pass_keys() -> bool {
         let Ok(before) = tcgetattr(stdin()) else {
             return false;

@@ -63,9 +63,10 @@ fn is_silent() -> bool {
     verbosity() == Verbosity::Silent
 }
 
-/// Prints a line of a result. While the dashboard owns the screen, the line is held back. A closed
-/// stdout, as in `train | head`, is not an error, because the results of a run are also in its
-/// folder.
+/// Prints a line of a result. While the dashboard owns the screen, the line is held back.
+///
+/// A closed stdout, as in `train | head`, is not an error, so that a run continues without a
+/// reader. Its results are also in its folder.
 ///
 /// # Errors
 ///

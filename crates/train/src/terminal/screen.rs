@@ -91,8 +91,9 @@ pub(super) fn hold(stream: Stream, line: &str) -> bool {
 }
 
 /// Restores the terminal as it was before the dashboard, and prints the lines that were held back.
-/// It does nothing without a dashboard. It must be called before the process ends in any way, even
-/// while other threads are still drawing.
+///
+/// This function does nothing without a dashboard. It must be called before the process ends in any
+/// way, even while other threads are still drawing.
 pub(super) fn restore() {
     let _restoring = lock_for(&RESTORING, PATIENCE);
     if !IS_TAKEN.swap(false, Ordering::SeqCst) {

@@ -46,6 +46,10 @@ impl Table {
     }
 
     /// Adds a row, with as many cells as there are columns.
+    ///
+    /// # Panics
+    ///
+    /// If the row has more or fewer cells.
     pub fn push(&mut self, row: Vec<String>) {
         assert_eq!(row.len(), self.columns.len(), "{row:?}");
         self.rows.push(row);

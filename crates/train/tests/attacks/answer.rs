@@ -4,13 +4,15 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// Maximum number of lines on stderr of a command that fails. Notes may come before the error.
+/// Maximum number of lines on stderr of a command that fails.
+///
+/// Notes may come before the error.
 const LINES: usize = 30;
 
 /// Maximum number of characters in the line of the error.
 const CHARACTERS: usize = 1500;
 
-/// How a command ended.
+/// Outcome of a command.
 #[derive(Clone, Debug)]
 pub struct Answer {
     command: String,

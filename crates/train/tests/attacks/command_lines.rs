@@ -1,4 +1,6 @@
-//! Random command lines. None of them may cause a panic, a signal or a long wait.
+//! Random command lines.
+//!
+//! None of them may cause a panic, a signal or a long wait.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,8 +14,10 @@ use super::program::Program;
 use super::rounds::{Random, make_attacks};
 use super::runs::{copy, pairs, train_both};
 
-/// Values for flags, of all kinds. Numbers are either small or too large for any machine. Numbers
-/// between these would only test the speed and the memory of this machine.
+/// Values for flags, of all kinds.
+///
+/// Numbers are either small or too large for any machine. Numbers between these would only test the
+/// speed and the memory of this machine.
 const VALUES: &str = "0 1 2 3 4 7 8 16 -1 -0 +1 0.5 0.0 1.0 -0.5 1e-9 1e-320 1e300 1e999 nan inf -inf \
     1_000 0x10 ٣ 18446744073709551615 18446744073709551616 9223372036854775808 4294967296 \
     99999999999999999999999 a é 猫 . .. / /dev/null ~ - -- = , 1,2 4,8, 1..3 3..1 0..0 1..99999999999999 \
@@ -23,8 +27,9 @@ const VALUES: &str = "0 1 2 3 4 7 8 16 -1 -0 +1 0.5 0.0 1.0 -0.5 1e-9 1e-320 1e3
     a=b =b a= a.b.c=1 optimization=3 optimization.schedule.kind=cosine optimization.steps=1e9 \
     evaluation.by_length={} flex flex:0 flex:7 flex: :0 ndarray wgpu:99 cuda";
 
-/// Flags that make a benchmark slow. They are not used, because the time of a benchmark is not of
-/// interest here.
+/// Flags that make a benchmark slow.
+///
+/// They are not used, because the time of a benchmark is not of interest here.
 const SLOW: [&str; 2] = ["--all", "--operations"];
 
 fn value(flag: &Flag, random: &mut Random) -> OsString {
@@ -49,7 +54,7 @@ fn value(flag: &Flag, random: &mut Random) -> OsString {
     }
 }
 
-/// Returns arguments with which a command ends fast. With them, most commands succeed.
+/// Returns arguments with which a command ends fast and, in most cases, succeeds.
 fn base(command: &CommandOf, random: &mut Random) -> Vec<OsString> {
     let fits = [
         "--dry-run",
@@ -77,8 +82,9 @@ fn base(command: &CommandOf, random: &mut Random) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
 
-/// Flags of `fit` that make a run small. They are added unless the command line has them already
-/// or has the word `text`.
+/// Flags of `fit` that make a run small.
+///
+/// They are added unless the command line has them already or has the word `text`.
 const SIZES: [(&str, &str); 8] = [
     ("--d-model", "8"),
     ("--heads", "2"),
@@ -146,8 +152,9 @@ fn line(command: &CommandOf, all: &[CommandOf], random: &mut Random) -> Vec<OsSt
     words
 }
 
-/// Writes the files that the commands need into `folder`. Each command runs in a copy of this
-/// folder.
+/// Writes the files that the commands need into `folder`.
+///
+/// Each command runs in a copy of this folder.
 fn scene(folder: &Path) {
     train_both(folder, "--steps 12 --checkpoint-every 4");
     let export = "export run --layout torch-nn --output weights.safetensors";

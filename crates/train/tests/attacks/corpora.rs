@@ -8,15 +8,14 @@ use flate2::write::GzEncoder;
 use super::hostile::{Hostile, nested};
 use super::runs::pairs;
 
-/// Compresses bytes with gzip. The result has `members` identical gzip members, one after the
-/// other.
+/// Compresses bytes into `members` identical gzip members, one after the other.
 fn gzip(bytes: &[u8], members: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap().repeat(members)
 }
 
-/// Returns pseudo-random bytes, of which every 40th is a line break. They cannot be compressed.
+/// Returns pseudo-random bytes, which cannot be compressed; every 40th byte is a line break.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -148,7 +147,9 @@ fn unusual_pairs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// Returns all hostile texts. Each text occurs several times, with a different command each time.
+/// Returns all hostile texts.
+///
+/// Each text occurs several times, with a different command each time.
 pub fn all() -> Vec<Hostile> {
     let fit = "fit --task text --preset tiny --d-model 8 --heads 2 --layers 1 --d-ff 8 --steps 1 \
         --threads 1 --run-dir new";

@@ -1,5 +1,7 @@
-//! Damaged files. A command must give the result that it gives without the damage, or an error or a
-//! warning that names the file. For the files in [`FREE`], some commands may give another result.
+//! Damaged files.
+//!
+//! A command must give the result that it gives without the damage, or an error or a warning that
+//! names the file. For the files in [`FREE`], some commands may give another result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +17,9 @@ use super::rounds::{Random, make_attacks};
 use super::runs::{Kind, copy, essence, files, renew};
 
 /// Files in which the program cannot detect all damage, and the commands whose results may then
-/// change. In these files, a changed number or word can look like another valid number or word:
+/// change.
+///
+/// In these files, a changed number or word can look like another valid number or word:
 ///
 /// - `config.json` has settings, which the user may change;
 /// - `metrics.jsonl`, `summary.json`, `lengths.json`, `status.json` and `environment.json` are a
@@ -47,8 +51,10 @@ struct Scene {
     results: Vec<Result>,
 }
 
-/// What a command has written to its files or, if it writes none, to standard output, without
-/// times: contents by file name. Standard output has the name `stdout`.
+/// Results of a command without times: contents by file name.
+///
+/// The files are those that the command writes. If it writes none, its standard output is the only
+/// entry, with the name `stdout`.
 type Result = BTreeMap<String, Vec<u8>>;
 
 /// The commands of a scene, by their first word.
@@ -215,8 +221,9 @@ pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     }
 }
 
-/// Replaces a file by something that is not a regular file, such as a link to the file `other`.
-/// Returns a description.
+/// Replaces a file by something that is not a regular file, and returns a description.
+///
+/// The replacement may be a link to the file `other`.
 fn replace(path: &Path, other: &Path, random: &mut Random) -> &'static str {
     fs::remove_file(path).unwrap();
     match random.random_range(0..5) {
@@ -244,8 +251,9 @@ fn replace(path: &Path, other: &Path, random: &mut Random) -> &'static str {
     }
 }
 
-/// Damages a file and runs a command. Returns the kind of outcome, or the description of a fault as
-/// an error.
+/// Damages a file and runs a command.
+///
+/// Returns the kind of outcome, or the description of a fault as an error.
 fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static str, String> {
     let copied = scene.copied();
     let files = files(&copied);

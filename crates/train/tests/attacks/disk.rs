@@ -1,10 +1,12 @@
-//! Full disks. A write that fails must give an error that names the file. When there is room again,
-//! the resumed run must be identical, bit for bit, to an undisturbed run.
+//! Full disks.
+//!
+//! A write that fails must give an error that names the file. When there is room again, the resumed
+//! run must be identical, bit for bit, to an undisturbed run.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rand::RngExt;
@@ -39,8 +41,9 @@ fn whole(kind: Kind, folder: &Path) -> Whole {
     }
 }
 
-/// Trains a run in which every write beyond a size limit fails, and then resumes it. The limit is
-/// one byte less than the size of a file, or any smaller size.
+/// Trains a run in which every write beyond a size limit fails, and then resumes it.
+///
+/// The limit is one byte less than the size of a file, or any smaller size.
 fn attack(
     kind: Kind,
     whole: &Whole,
@@ -169,8 +172,10 @@ fn an_output_that_cannot_be_written_is_an_error() {
 }
 
 /// Shell script that trains a run in a file system of a given size, enlarges the file system,
-/// resumes the run, and copies the run out. Its arguments are the folder to mount, the size in
-/// bytes, the folder for the results, and the command that trains.
+/// resumes the run, and copies the run out.
+///
+/// Its arguments are the folder to mount, the size in bytes, the folder for the results, and the
+/// command that trains.
 const ON_TMPFS: &str = r#"
 set -e
 folder=$1 size=$2 out=$3; shift 3
@@ -203,8 +208,10 @@ fn a_run_on_a_full_file_system_is_resumed_to_the_same_bits() {
         println!("skipped: this system lets no user mount a file system in a namespace");
         return;
     }
-    let whole = whole(Kind::Copy, &folder.path().join("whole"));
-    let total: u64 = whole.sizes.iter().sum();
+    let undisturbed = folder.path().join("whole");
+    let whole = whole(Kind::Copy, &undisturbed);
+    let size_of = |path: PathBuf| fs::metadata(path).unwrap().len();
+    let total: u64 = files(&undisturbed).into_values().map(size_of).sum();
     make_attacks("a full file system", 10, |case, random| {
         let out = folder.path().join(format!("{case}"));
         fs::create_dir(&out).unwrap();

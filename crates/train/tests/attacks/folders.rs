@@ -1,6 +1,7 @@
-//! Damaged folders of Hugging Face models. The files have no checksums, so a command may read a
-//! changed model without an error. It must not panic or run without end, and its error must say
-//! where the damage is.
+//! Damaged folders of Hugging Face models.
+//!
+//! The files have no checksums, so a command may read a changed model without an error. It must not
+//! panic or run without end, and its error must say where the damage is.
 
 use std::fs;
 use std::path::Path;
@@ -60,8 +61,9 @@ fn hostile_value(random: &mut Random) -> Value {
     values.choose(random).expect("it is not empty").clone()
 }
 
-/// Adds the JSON pointers of all values inside `value` to `found`. `path` is the pointer of `value`
-/// itself.
+/// Adds the JSON pointers of all values inside `value` to `found`.
+///
+/// `path` is the pointer of `value` itself.
 fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields

@@ -27,7 +27,7 @@ pub struct Hostile {
 pub enum Expected {
     /// An error that names the file.
     Error,
-    /// An error that names the file, or success. The file is unusual, but may be valid.
+    /// An error that names the file, or success, because the file is unusual but may be valid.
     Either,
 }
 

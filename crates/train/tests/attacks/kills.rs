@@ -8,10 +8,14 @@ use super::program::Program;
 use super::rounds::{Random, make_attacks};
 use super::runs::{Kind, essence, files, renew, same};
 
-/// Maximum number of times that a run is killed. After that, it may run to its end.
+/// Maximum number of times that a run is killed.
+///
+/// After that, it may run to its end.
 const KILLS: usize = 6;
 
-/// Flags of the runs. `--keep 100` keeps all checkpoints, so that all of them are compared.
+/// Flags of the runs.
+///
+/// `--keep 100` keeps all checkpoints, so that all of them are compared.
 fn flags(kind: Kind) -> &'static str {
     match kind {
         Kind::Copy => "--steps 60 --checkpoint-every 7 --eval-every 9 --keep 100",

@@ -9,10 +9,14 @@ use std::time::{Duration, Instant};
 
 use super::answer::Answer;
 
-/// Maximum time that a command may take. The slowest command takes a few seconds on two cores.
+/// Maximum time that a command may take.
+///
+/// The slowest command takes a few seconds on two cores.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Maximum address space of a command, in bytes. The program needs less than 2 GiB of it.
+/// Maximum address space of a command, in bytes.
+///
+/// The program needs less than 2 GiB of it.
 const MEMORY: u64 = 6 << 30;
 
 /// A call of the program.
@@ -21,13 +25,14 @@ pub struct Program {
     folder: PathBuf,
     arguments: Vec<OsString>,
     stdin: Vec<u8>,
-    /// Maximum size of a written file in bytes; a write beyond it fails as on a full disk. `None`
-    /// sets no limit.
+    /// Maximum size of a written file in bytes; a write beyond it fails as on a full disk.
+    ///
+    /// `None` sets no limit.
     file_size: Option<u64>,
 }
 
 impl Program {
-    /// Prepares a call in a folder. `line` has arguments, separated by blanks.
+    /// Prepares a call in a folder; `line` has arguments, separated by blanks.
     pub fn new(folder: &Path, line: &str) -> Self {
         Self {
             folder: folder.into(),
@@ -74,7 +79,9 @@ impl Program {
         self
     }
 
-    /// Starts the program. The process id of the returned child is that of the program.
+    /// Starts the program.
+    ///
+    /// The process id of the returned child is that of the program.
     pub fn spawn(&self) -> Child {
         let program = assert_cmd::cargo::cargo_bin("train");
         let mut command = Command::new("sh");
@@ -102,8 +109,9 @@ impl Program {
         self.run_for(TIME).unwrap_or_else(|answer| answer.late())
     }
 
-    /// Runs the program for at most `time`, and then kills it. Returns the answer as an error if
-    /// the program was killed.
+    /// Runs the program for at most `time`, and then kills it.
+    ///
+    /// Returns the answer as an error if the program was killed.
     pub fn run_for(&self, time: Duration) -> Result<Answer, Answer> {
         let begun = Instant::now();
         let mut child = self.spawn();

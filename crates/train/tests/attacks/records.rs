@@ -21,8 +21,9 @@ fn values() -> Vec<Value> {
     ]
 }
 
-/// Adds the JSON pointers of all numbers, texts, booleans and nulls in `value` to `found`. `path`
-/// is the pointer of `value` itself.
+/// Adds the JSON pointers of all numbers, texts, booleans and nulls in `value` to `found`.
+///
+/// `path` is the pointer of `value` itself.
 fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -39,8 +40,9 @@ fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Returns a copy of the JSON file `good` for each of its values, with this value replaced: a
-/// description of the change, and the contents of the copy.
+/// Returns copies of the JSON file `good`, each with a different one of its values replaced.
+///
+/// Each entry has a description of the change, and the contents of the copy.
 fn changed(good: &Value) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     pointers(good, "", &mut found);

@@ -24,9 +24,10 @@ pub fn rounds() -> u64 {
     variable("ATTACK_ROUNDS").unwrap_or(1).max(1)
 }
 
-/// Returns the random number generator of an attack. Its seed depends on the name of the test,
-/// `ATTACK_SEED` and the number of the attack. Another release of Rust may give other numbers if
-/// its `DefaultHasher` differs.
+/// Returns the random number generator of an attack.
+///
+/// Its seed depends on the name of the test, `ATTACK_SEED` and the number of the attack. Another
+/// release of Rust may give other numbers if its `DefaultHasher` differs.
 fn random(test: &str, case: u64) -> Random {
     let mut hasher = DefaultHasher::new();
     (test, seed(), case).hash(&mut hasher);
@@ -34,8 +35,10 @@ fn random(test: &str, case: u64) -> Random {
 }
 
 /// Makes the attacks of a test, `cases` in each round, and panics with a list of all findings if
-/// there are any. `attack` returns a finding as an error, or `Ok` with a word for the kind of
-/// result. The kinds are counted and printed.
+/// there are any.
+///
+/// `attack` returns a finding as an error, or `Ok` with a word for the kind of result. The kinds
+/// are counted and printed.
 pub fn make_attacks(
     test: &str,
     cases: u64,

@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the call of `fit` that trains the run `run` in a folder. `more` has further flags.
+    /// Returns the call of `fit` that trains the run `run` in a folder; `more` has further flags.
     pub fn fit(self, folder: &Path, more: &str) -> Program {
         let line = match self {
             Self::Copy => COPY,
@@ -52,8 +52,9 @@ pub fn train_both(folder: &Path, copy: &str) {
     Kind::Copy.fit(folder, copy).succeed();
 }
 
-/// Returns lines `SOURCE<TAB>TARGET` of an invented language. The target is the source, reversed
-/// letter by letter.
+/// Returns lines `SOURCE<TAB>TARGET` of an invented language.
+///
+/// The target is the source, reversed letter by letter.
 pub fn pairs(n: usize) -> String {
     const WORDS: [&str; 8] = [
         "balo", "keme", "duna", "fira", "goli", "hesa", "ñandú", "kula",
@@ -86,8 +87,10 @@ pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// Creates an empty folder, in place of an existing one. Runs that are compared must be trained in
-/// the same folder, because the paths of corpora are settings of a run.
+/// Creates an empty folder, in place of an existing one.
+///
+/// Runs that are compared must be trained in the same folder, because the paths of corpora are
+/// settings of a run.
 pub fn renew(folder: &Path) {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir(folder).unwrap();
@@ -103,6 +106,7 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// Returns the parts of a run that must be reproducible with the same seed, by their paths.
+///
 /// Weights, optimizer moments, tokenisers, settings, status and scores by length are returned byte
 /// for byte. Metrics, states and summaries are returned without times and machine-dependent fields.
 pub fn essence(run: &Path) -> BTreeMap<String, Vec<u8>> {

@@ -1,13 +1,15 @@
-//! Hostile files of weights that the program reads. The tests of the crate `transformer` have more
-//! such files.
+//! Hostile weight files.
+//!
+//! The tests of the crate `transformer` have more such files.
 
 use std::fs;
 use std::path::Path;
 
 use super::hostile::{Hostile, nested};
 
-/// Returns a safetensors file with this header and `data` bytes of zeros. `length` is the length
-/// that the file states for its header.
+/// Returns a safetensors file with this header and `data` bytes of zeros.
+///
+/// `length` is the length that the file states for its header.
 fn safetensors(header: &str, length: u64, data: usize) -> Vec<u8> {
     let mut bytes = length.to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
@@ -60,7 +62,7 @@ fn doubling_pickle(steps: usize) -> Vec<u8> {
     pickle
 }
 
-/// Returns all hostile files of weights. Each file occurs twice, for `import` and for `inspect`.
+/// Returns all hostile weight files, each once for `import` and once for `inspect`.
 pub fn all() -> Vec<Hostile> {
     let of = |header: String, data| safetensors(&header, header.len() as u64, data);
     let half = |name| {

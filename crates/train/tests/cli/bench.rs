@@ -1,4 +1,4 @@
-//! `train bench`, and the equality of results with and without fast paths.
+//! `train bench`, and the agreement of the losses with and without fast paths.
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
-//! Damaged, missing and endless files, and models that compute NaN. The program must give a clear
-//! error, or the same results as without the fault.
+//! Damaged, missing and endless files, and models that compute NaN.
+//!
+//! The program must give a clear error, or the same results as without the fault.
 
 use std::fs;
 use std::path::Path;
@@ -353,7 +354,7 @@ fn a_named_pipe_in_a_run_is_never_waited_for() {
         let output = run(path, &["fit", "--steps", "1", "--run-dir", wrong]);
         fails(&output, 2, &["--run-dir", wrong, "is not a folder"]);
     }
-    // The page does not need this file.
+    // The report does not need `environment.json`.
     fs::remove_file(run_folder.join("environment.json")).unwrap();
     make_pipe(&run_folder.join("environment.json"));
     succeed(&run(path, &["report", "latest"]));

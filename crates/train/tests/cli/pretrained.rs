@@ -19,7 +19,7 @@ fn family(name: &str) -> String {
     format!("{fixtures}/{name}")
 }
 
-/// Writes 40 pairs. The target of each pair is the first word of its source.
+/// Writes 40 pairs, in each of which the target is the first word of the source.
 fn write_pairs(folder: &Path) {
     let word = |i: usize| format!("w{}", 10 + i * 7 % 13);
     let source = |i: usize| (0..2 + i % 4).map(|k| word(i + 3 * k)).collect::<Vec<_>>();
@@ -180,7 +180,7 @@ fn copy_family(name: &str, to: &Path) {
     }
 }
 
-/// Copies the folder of a family to `to`, with other settings of generation.
+/// Copies the folder of a family to `to`, and changes its generation settings.
 fn with_generation(name: &str, to: &Path, change: impl Fn(&mut Value)) {
     copy_family(name, to);
     let path = to.join("generation_config.json");
@@ -194,7 +194,7 @@ fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write_pairs(folder);
-    // Outputs of evaluations need not be longer than the targets.
+    // The folder's `max_length` may exceed `--max-length`, which also limits evaluations.
     with_generation("m2m_100", &folder.join("long"), |settings| {
         settings["max_length"] = 200.into();
     });
@@ -355,7 +355,7 @@ fn mistakes_about_pretrained_models_are_named() {
         ),
         (
             format!("import {bart} --task copy --run-dir x --source-lang fra_Latn"),
-            "--source-lang fra_Latn: is for a folder of Hugging Face, without --task",
+            "--source-lang fra_Latn: is for a Hugging Face folder, without --task",
         ),
         (
             format!("fit --from {bart} {PAIRS} --lora-rank 999"),
@@ -367,7 +367,7 @@ fn mistakes_about_pretrained_models_are_named() {
         ),
         (
             "fit --from imported --train pairs.tsv".to_owned(),
-            "folder imported: is a run, not a model of Hugging Face",
+            "folder imported: is a run, not a Hugging Face model",
         ),
         (
             "eval imported".to_owned(),
@@ -375,7 +375,7 @@ fn mistakes_about_pretrained_models_are_named() {
         ),
         (
             format!("report {bart} --output x"),
-            "bart: is a model of Hugging Face, not a run",
+            "bart: is a Hugging Face model, not a run",
         ),
         (
             "resume imported".to_owned(),

@@ -12,7 +12,7 @@ use nix::pty::openpty;
 
 use super::{SMALL, succeed, text, train};
 
-/// Time after which a test fails. It is long enough for slow machines.
+/// Time after which a test fails, long enough for slow machines.
 const LONGEST: Duration = Duration::from_secs(60);
 
 const UP: &str = "\x1b[A";
@@ -29,8 +29,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Runs `train` at a terminal. Its stdout is the terminal if `stdout` is `None`, else the given
-    /// file.
+    /// Runs `train` at a terminal, which is also its stdout unless the file `stdout` is given.
     fn open(folder: &Path, arguments: &[&str], stdout: Option<File>) -> Self {
         let pty = openpty(None, None).unwrap();
         let side = || Stdio::from(pty.slave.try_clone().unwrap());
@@ -71,9 +70,10 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until the program writes `expected` after the last text that was waited for. A test
-    /// must wait for the prompt before it sends a key that has a special meaning at the prompt.
-    /// Between prompts, the terminal itself handles such keys.
+    /// Waits until the program writes `expected` after the last text that was waited for.
+    ///
+    /// A test must wait for the prompt before it sends a key that has a special meaning at the
+    /// prompt. Between prompts, the terminal itself handles such keys.
     fn wait_for(&mut self, expected: &str) {
         let deadline = Instant::now() + LONGEST;
         loop {

@@ -3,7 +3,9 @@
 use super::*;
 
 /// Checks that seconds of training do not decrease from line to line, and that all rates are
-/// positive. Returns the seconds of the last line.
+/// positive.
+///
+/// Returns the seconds of the last line.
 fn check_times(lines: &[serde_json::Value]) -> f64 {
     let mut last = 0.0;
     for line in lines {

@@ -14,9 +14,10 @@ const LEAVE: &str = "\x1b[?1049l";
 /// Maximum time that a test waits for something to appear.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Shell script that runs the program on a terminal of the given size. It writes four files: the id
-/// of the process, the path of the terminal, and the modes of the terminal before and after the
-/// program. Ctrl-C does not end the shell.
+/// Shell script that runs the program on a terminal of the given size.
+///
+/// It writes four files: the id of the process, the path of the terminal, and the modes of the
+/// terminal before and after the program. Ctrl-C does not end the shell.
 const SHELL: &str = r#"trap : INT
 stty cols "$COLUMNS_WANTED" rows "$ROWS_WANTED"
 tty > tty
@@ -26,7 +27,9 @@ code=$?
 stty -g > after
 exit $code"#;
 
-/// A program on a terminal of its own. The command `script` of util-linux creates the terminal.
+/// A program on a terminal of its own.
+///
+/// The command `script` of util-linux creates the terminal.
 struct OnTerminal<'a> {
     folder: &'a Path,
     script: Child,
@@ -117,8 +120,9 @@ impl<'a> OnTerminal<'a> {
         assert!(status.unwrap().success());
     }
 
-    /// Waits for the end of the program. Checks that the program has restored the modes of the
-    /// terminal. Returns the exit code, the whole output, and the output after the dashboard.
+    /// Waits for the end of the program, and checks that it has restored the modes of the terminal.
+    ///
+    /// Returns the exit code, the whole output, and the output after the dashboard.
     fn end(mut self) -> (i32, String, String) {
         let begun = Instant::now();
         let status = loop {
@@ -149,8 +153,9 @@ impl<'a> OnTerminal<'a> {
     }
 }
 
-/// Returns the screen that a dashboard has drawn. Only the escape sequences that the dashboard uses
-/// are interpreted.
+/// Returns the screen that a dashboard has drawn.
+///
+/// Only the escape sequences that the dashboard uses are interpreted.
 fn screen(output: &str) -> String {
     let blank = || vec![vec![' '; 250]; 60];
     let (mut cells, mut row, mut column) = (blank(), 0, 0);

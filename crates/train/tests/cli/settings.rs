@@ -326,6 +326,7 @@ fn errors_name_the_flag_of_their_file() {
         for part in expected {
             assert!(last.contains(part), "{line}: {stderr:?} has no {part:?}");
         }
+        assert!(!path.join("run").exists(), "{line}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Settings of sources and of targets in `train fit --task text`.
+//! Separate settings for sources and targets in `train fit --task text`.
 
 use std::fs;
 

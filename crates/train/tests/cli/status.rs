@@ -200,7 +200,7 @@ mod signals {
 
     use super::*;
 
-    /// Starts a long run in the folder `run`. `before` is shell code that runs before the program.
+    /// Starts a long run in the folder `run`, after the shell code `before`.
     fn begin(before: &str) -> (TempDir, Child) {
         let folder = tempfile::tempdir().unwrap();
         let line = format!(

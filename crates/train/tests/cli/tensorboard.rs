@@ -3,7 +3,7 @@
 use super::runs::small;
 use super::*;
 
-/// Returns the events in the event files of a run. Checks the lengths and checksums of the events.
+/// Returns the events in the event files of a run, and checks their lengths and checksums.
 fn tensorboard_events(run: &Path) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(run).unwrap();
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();

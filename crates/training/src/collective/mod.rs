@@ -37,21 +37,22 @@ pub trait Collective {
     /// Returns the number of processes.
     fn size(&self) -> usize;
 
-    /// Replaces each value by its sum over all processes. `values` must have the same length in
-    /// every process. All processes get the same sums, bit for bit, and the same values always give
-    /// the same sums.
+    /// Replaces each value by its sum over all processes (all-reduce). `values` must have the same
+    /// length in every process. All processes get the same sums, bit for bit, and the same values
+    /// always give the same sums.
     fn sum(&self, values: &mut [f32]);
 
-    /// Replaces the values that belong to this process by their sums over all processes (the method
-    /// `part` of `dyn Collective` tells which they are). The other values are undefined afterwards.
-    /// `values` must have the same length in every process. The same values always give the same
-    /// sums. By default, all values are summed.
+    /// Replaces the values that belong to this process by their sums over all processes
+    /// (reduce-scatter). The method `part` of `dyn Collective` returns the range of these values.
+    /// The other values are undefined afterwards. `values` must have the same length in every
+    /// process. The same values always give the same sums. By default, all values are summed.
     fn sum_parts(&self, values: &mut [f32]) {
         self.sum(values);
     }
 
-    /// Replaces the values that belong to each process by those which that process has. `values`
-    /// must have the same length in every process. By default, the values are sent as bytes.
+    /// Copies the values that belong to each process from that process to all others (all-gather).
+    /// `values` must have the same length in every process. By default, the values are sent as
+    /// bytes.
     fn share_parts(&self, values: &mut [f32]) {
         let part = part(values.len(), self.rank(), self.size());
         let parts = self.gather(bytemuck::cast_slice(&values[part]));
@@ -89,14 +90,15 @@ pub trait Collective {
 }
 
 /// Returns the part of `count` elements that belongs to a process. The parts of all processes are
-/// consecutive, and their lengths differ by one at most.
+/// consecutive, and their lengths differ by at most one.
 pub(crate) fn part(count: usize, rank: usize, size: usize) -> Range<usize> {
     let start = |rank| count * rank / size;
     start(rank)..start(rank + 1)
 }
 
 impl dyn Collective + '_ {
-    /// Returns which of `count` elements belong to this process where the processes divide them.
+    /// Returns the range of the elements that belong to this process if the processes divide
+    /// `count` elements.
     pub fn part(&self, count: usize) -> Range<usize> {
         part(count, self.rank(), self.size())
     }

@@ -34,7 +34,7 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// Joins the group of a launcher; `None` if the process was not started by a launcher.
+    /// Joins the group of a launcher. Returns `None` if the process was not started by a launcher.
     ///
     /// # Panics
     ///
@@ -70,9 +70,11 @@ impl Mpi {
         (PART / self.size()).max(1)
     }
 
-    /// Divides the part of each process into blocks that stay in the cache of a processor: the
-    /// first blocks of all parts have [`PART`] elements together, and so on. Returns the first
-    /// blocks by rank, then the second ones.
+    /// Divides the part of each process into blocks. Returns the first blocks of all parts, by
+    /// rank, then the second blocks, and so on.
+    ///
+    /// The blocks that are returned together have at most [`PART`] elements, so that they stay in
+    /// the cache of a processor.
     fn blocks(&self, count: usize) -> impl Iterator<Item = Vec<Range<usize>>> + use<> {
         let (size, length) = (self.size(), self.block_length());
         let parts: Vec<Range<usize>> = (0..size).map(|rank| part(count, rank, size)).collect();
@@ -85,8 +87,8 @@ impl Mpi {
         })
     }
 
-    /// Returns whom this process sends to and receives from in each round of an exchange in which
-    /// every process sends something to every other.
+    /// Returns the rank to which this process sends and the rank from which it receives, for each
+    /// round of an all-to-all exchange.
     fn rounds(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let (rank, size) = (self.rank(), self.size());
         (1..size).map(move |round| ((rank + round) % size, (rank + size - round) % size))

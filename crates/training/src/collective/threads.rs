@@ -60,7 +60,7 @@ impl Collective for Rank<'_> {
 
     fn sum_parts(&self, values: &mut [f32]) {
         self.sum(values);
-        // Nothing may read the sums of other processes' parts.
+        // The other parts are undefined, so nothing may read them. NaN would show if something did.
         let part = part(values.len(), self.rank, self.size);
         values[..part.start].fill(f32::NAN);
         values[part.end..].fill(f32::NAN);

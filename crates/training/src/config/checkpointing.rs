@@ -11,8 +11,8 @@ use crate::error::UsageError;
 pub struct CheckpointingConfig {
     /// Interval of regular checkpoints, in steps; `None` for no regular checkpoints.
     pub every: Option<usize>,
-    /// Number of seconds after the last checkpoint, from which the end of a step writes another
-    /// one; `None` for no such checkpoints.
+    /// Maximum time without a checkpoint, in seconds. The first step that ends at least this long
+    /// after the last checkpoint writes another one; `None` for no such checkpoints.
     pub seconds: Option<f64>,
     /// Number of newest checkpoints that are kept, in addition to the best one.
     pub keep: usize,

@@ -1,4 +1,4 @@
-//! Comparison of the settings of configurations.
+//! Compares the settings of several configurations.
 
 use std::collections::BTreeMap;
 

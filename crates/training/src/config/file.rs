@@ -74,8 +74,8 @@ fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the configuration of a file, with the defaults of its task for missing settings. Without
-/// a task, it is `copy`.
+/// Returns the configuration of a file, with the defaults of its task for missing settings. A file
+/// without a task gets the task `copy`.
 ///
 /// # Errors
 ///
@@ -87,7 +87,7 @@ pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
     };
     if file.contains_key("model_type") {
         let what =
-            "is of a model of Hugging Face: `train generate` and `train import` read its folder";
+            "belongs to a Hugging Face model: `train generate` and `train import` read its folder";
         return Err(what.into());
     }
     if file.get("task").is_some_and(Value::is_object) {

@@ -101,8 +101,8 @@ impl RunConfig {
         self.check_size(dataset.batch_tokens())
     }
 
-    /// Checks the model of a text run before its vocabularies are known. The settings of a pretrained
-    /// model are compared with its folder later.
+    /// Checks the model of a text run before its vocabularies are known. The settings of a
+    /// pretrained model are compared with its folder later.
     fn check_layers(&self) -> Result<(), UsageError> {
         if matches!(&self.data, DataConfig::Text(text) if text.pretrained.is_some()) {
             return Ok(());
@@ -116,10 +116,11 @@ impl RunConfig {
     fn check_settings(&self) -> Result<(), UsageError> {
         self.optimization.check()?;
         if let Some(LoraConfig { rank, .. }) = self.optimization.lora {
-            // The feed-forward network's matrices, to which the products of the low-rank matrices
-            // are added, cannot have a higher rank.
+            // LoRA also changes the matrices of the feed-forward networks. Their rank is at most
+            // the smaller of `d_model` and `d_ff`.
             let most = self.model.d_model.min(self.model.d_ff);
-            let expected = format!("must be at most {most}, the rank of the model's matrices");
+            let expected =
+                format!("must be at most {most}, the smaller of model.d_model and model.d_ff");
             UsageError::check(rank <= most, "optimization.lora.rank", rank, expected)?;
         }
         self.evaluation.check()?;

@@ -31,6 +31,10 @@ pub struct Batch {
 impl Batch {
     /// Creates the tensors of a batch. Sources are padded to length `S` with `pad_ids.source`.
     /// Targets and labels are padded to length `T` with `pad_ids.target`.
+    ///
+    /// # Panics
+    ///
+    /// If a target is empty. It must have at least a begin symbol.
     pub fn new(examples: &[impl Borrow<Example>], pad_ids: Sides<u32>, device: &Device) -> Self {
         let examples = || examples.iter().map(Borrow::borrow);
         let padded = |pad_id, part: fn(&Example) -> &[u32]| {

@@ -87,7 +87,7 @@ pub struct NamedTask {
     pub name: &'static str,
     /// One-line description of the task, such as "The target is the source".
     pub summary: &'static str,
-    /// Settings of the model and its training that solve the task.
+    /// Model and training settings that solve the task.
     pub recipe: Recipe,
     /// Returns the task's default settings.
     pub data: fn() -> DataConfig,

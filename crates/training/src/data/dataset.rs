@@ -31,11 +31,12 @@ impl Limits {
     }
 }
 
-/// Settings of generation that come with a model. Flags of a program may override some of them.
+/// Default generation settings of a data set or of a pretrained model. Flags of a program may
+/// override some of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchDefaults {
-    /// Width and length penalty of the beam; `None` or a width of 1 for greedy decoding.
+    /// Beam width and length penalty; `None` or a width of 1 for greedy decoding.
     pub beam: Option<(usize, LengthPenalty)>,
     /// Token ids with which every output begins.
     pub prefix: Vec<u32>,
@@ -48,10 +49,10 @@ pub struct SearchDefaults {
     pub repetition_penalty: Option<f64>,
     /// Minimum number of tokens of an output before its end symbol.
     pub min_length: usize,
-    /// When a beam search ends.
+    /// Condition that ends a beam search.
     pub early_stopping: EarlyStopping,
-    /// Whether the last token that fits into an output is the end symbol; see [`GenerateConfig`] for
-    /// the exceptions.
+    /// Whether an output that reaches its maximum length ends with the end symbol; see
+    /// [`GenerateConfig`] for the exceptions.
     pub force_end: bool,
     /// Whether a beam search normalises the logits before the constraints change them; see
     /// [`GenerateConfig`].
@@ -62,8 +63,8 @@ pub struct SearchDefaults {
 }
 
 impl SearchDefaults {
-    /// Returns the settings of a generation with the vocabularies of `dataset`. The length limits
-    /// of `dataset` apply only if `max_length` is `None`. The result lacks `prefix`, for which
+    /// Returns the decoding settings for the vocabularies of `dataset`. The length limits of
+    /// `dataset` apply only if `max_length` is `None`. The result lacks `prefix`, for which
     /// [`GenerateConfig`] has no field.
     pub fn config(&self, dataset: &dyn Dataset) -> GenerateConfig {
         let (vocabularies, limits) = (dataset.codec().vocabularies(), dataset.limits());
@@ -172,14 +173,14 @@ pub trait Dataset: Send + Sync {
         None
     }
 
-    /// Returns the maximum number of source tokens in a batch, padding included, and also of target
-    /// tokens; `None` if batches are limited by their number of sequences. A batch of a single
-    /// example may have more tokens.
+    /// Returns the maximum number of tokens on each side of a batch, padding included; `None` if
+    /// batches are limited by their number of sequences. The source tokens and the target tokens of
+    /// a batch are counted separately. A batch of a single example may have more tokens.
     fn batch_tokens(&self) -> Option<usize> {
         None
     }
 
-    /// Returns the settings of generation that come with the data set.
+    /// Returns the default generation settings of the data set.
     fn search(&self) -> SearchDefaults {
         SearchDefaults::default()
     }

@@ -36,6 +36,10 @@ pub struct Example {
 impl Example {
     /// Returns the tokens that a decoder should generate: the target without its begin symbol and,
     /// if `has_eos`, without its end symbol.
+    ///
+    /// # Panics
+    ///
+    /// If the target is too short to have these symbols.
     pub fn output(&self, has_eos: bool) -> &[u32] {
         &self.target[1..self.target.len() - usize::from(has_eos)]
     }

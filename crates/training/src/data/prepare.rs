@@ -53,7 +53,8 @@ pub enum Purpose<'a> {
 /// # Errors
 ///
 /// If a setting is wrong, the data set belongs to another program, a corpus or tokeniser cannot be
-/// used, a corpus has changed since the run began, or a folder cannot be written.
+/// used, a corpus has changed since the run began, a resumed run was imported and has no corpora,
+/// or a folder cannot be written.
 pub fn prepare(config: &mut DataConfig, purpose: Purpose<'_>) -> Result<Box<dyn Dataset>> {
     let DataConfig::Text(text) = config else {
         let dataset = config.check()?;

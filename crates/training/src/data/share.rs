@@ -7,8 +7,9 @@ use super::Example;
 /// The part of a training step that one process computes, and the size of the whole step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepShare {
-    /// Examples of this process, a `Vec` for each batch of the step. The `Vec` may be empty, for
-    /// example if the batch has fewer examples than there are processes.
+    /// Examples of this process: one `Vec` for each batch of the step. It is empty if the process
+    /// has no example of the batch, for example because the batch has fewer examples than there are
+    /// processes.
     pub batches: Vec<Vec<Example>>,
     /// Numbers of positions in the batches of all processes.
     pub counts: Counts,
@@ -28,6 +29,10 @@ pub struct Counts {
 impl StepShare {
     /// Returns the share of process `rank` in a group of `size` processes. `batches` has all
     /// examples of the step. Each example is in the share of exactly one process.
+    ///
+    /// # Panics
+    ///
+    /// If `rank` is not less than `size`.
     pub fn of(batches: Vec<Vec<Example>>, rank: usize, size: usize) -> Self {
         let mut counts = Counts::default();
         let own = |mut batch: Vec<Example>| {

@@ -18,7 +18,8 @@ pub struct LengthScore {
     /// Length of the sequences, in the unit of the task.
     pub length: usize,
     /// Number of different sequences that were decoded. It is smaller than requested if the split
-    /// has fewer sequences, and 0 if the model has no positions for this length.
+    /// has fewer sequences, and 0 if the model has no positions for this length or outputs of this
+    /// length are empty.
     pub sequences: usize,
     /// Fraction of sequences whose decoded output is correct; `None` if `sequences` is 0.
     pub exact_match: Option<f64>,

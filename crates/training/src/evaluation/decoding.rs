@@ -17,8 +17,8 @@ const TARGETS: usize = 1280;
 ///
 /// Outputs may have as many tokens as the longest output of the examples. If targets have an end
 /// symbol, one more token is allowed, so that an output without its end symbol counts as an error.
-/// A data set that limits outputs by the lengths of their sources keeps its own limits instead.
-/// Settings of generation that come with the data set apply, but `method` replaces their beam.
+/// A data set that limits outputs by the lengths of their sources keeps its own limits instead. The
+/// default generation settings of the data set apply, but `method` replaces their beam settings.
 pub fn generate_config(
     dataset: &dyn Dataset,
     examples: &[Example],
@@ -50,7 +50,8 @@ struct Part {
 }
 
 /// Decodes the sources of examples. Returns the best output of each source, and whether the data
-/// set accepts it. Outputs begin with the prefix of the data set's settings of generation.
+/// set accepts it. Every output begins with the data set's
+/// [`prefix`](crate::data::SearchDefaults::prefix).
 ///
 /// `batch_size` is the number of sources that are decoded together; `None` chooses the number by
 /// the hypotheses per source. The processes of `group` divide the batches, and all of them get the

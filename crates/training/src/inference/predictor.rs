@@ -192,8 +192,8 @@ impl<'a> Predictor<'a> {
             }
         }
         let text = self.codec().decode_target(&target);
-        // A later token can change text that is printed, as `n't` joins the word before it. All of
-        // the text from the change on is then printed.
+        // A later token can change text that has already been printed: for example, `n't` joins the
+        // word before it. The whole text is then printed again from the change on.
         let pairs = text.char_indices().zip(printed.chars());
         let mut changes = pairs.skip_while(|((_, new), old)| new == old);
         let begin = changes
@@ -326,8 +326,9 @@ fn sources(requests: &[Request]) -> Vec<&[u32]> {
     requests.iter().map(|request| &request.source[..]).collect()
 }
 
-/// Converts an error of the model. An error about a setting then names the setting by its path, and
-/// an error about an output that is not finite names the line of `requests`, unless this is empty.
+/// Converts an error of the model into an error for users. If a setting is wrong, the new error
+/// names it by its path. If an output is not finite, the new error names the line of its request,
+/// unless `requests` is empty.
 fn error_of(requests: &[Request], error: GenerateError) -> anyhow::Error {
     let line = match (&error, requests) {
         (GenerateError::NotFinite { sequence, .. }, [_, ..]) => Some(requests[*sequence].line),

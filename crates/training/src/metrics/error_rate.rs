@@ -7,8 +7,8 @@ use rapidfuzz::distance::levenshtein::{Args, distance_with_args};
 
 use super::text::words;
 
-/// Maximum product of a segment's length and its edits. Counting edits takes a time in proportion
-/// to this product: a minute or two for the maximum.
+/// Maximum product of a segment's length and its number of edits. The time to count the edits is
+/// proportional to this product. For the maximum, it is a minute or two.
 const MAX_WORK: u64 = 1 << 38;
 
 /// Maximum sum of these products over all segments and references of a corpus.
@@ -178,7 +178,8 @@ mod tests {
         let mut counts = EditCounts::default();
         counts.add(&words, [similar.clone()].into_iter());
         assert_eq!(counts.rate(), Some(1e-4));
-        // A difference in length needs as many edits at least, so nothing is computed here.
+        // The second reference lacks half of the words, so it needs at least 500,000 edits. That is
+        // more than the maximum for this length, so the edits are not counted.
         counts.add(&words, [similar, words[..n / 2].to_vec()].into_iter());
         assert_eq!((counts.is_complete(), counts.rate()), (false, None));
     }

@@ -1,4 +1,4 @@
-//! Reads the settings of generation in a Hugging Face folder.
+//! Reads the generation settings in a Hugging Face folder.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("penalty_alpha", 0.0),
 ];
 
-/// Settings of generation that are not supported. If there is no `generation_config.json`, they are
+/// Generation settings that are not supported. If there is no `generation_config.json`, they are
 /// rejected in the `config.json`, where other unknown names are settings of the model.
 const UNSUPPORTED: &[&str] = &[
     "begin_suppress_tokens",
@@ -80,7 +80,7 @@ const UNSUPPORTED: &[&str] = &[
     "stop_strings",
 ];
 
-/// The settings of generation in `generation_config.json` or, if this file does not exist, in
+/// The generation settings in `generation_config.json` or, if this file does not exist, in
 /// `config.json`.
 #[derive(Clone, Debug)]
 pub(super) struct Generation {
@@ -89,11 +89,11 @@ pub(super) struct Generation {
     pub end_token: Option<u32>,
     /// The first token of every output.
     pub forced_first: Option<u32>,
-    /// Whether the last token that fits is always the end symbol.
+    /// Whether an output that reaches its maximum length ends with the end symbol.
     pub force_end: bool,
     /// Tokens that are never generated.
     pub suppressed: Vec<u32>,
-    /// Width and length penalty of the beam; a width of 1 is greedy decoding.
+    /// Beam width and length penalty; a width of 1 is greedy decoding.
     pub beam: (usize, LengthPenalty),
     /// Whether a beam search normalises logits before the constraints change them.
     pub normalize_first: bool,
@@ -118,7 +118,7 @@ impl Generation {
         let (path, fields) = match path.exists() {
             true => {
                 let mut fields = object(&path)?;
-                // The tokens that begin and end targets may be in `config.json` only.
+                // In some folders, only `config.json` has the tokens that begin and end targets.
                 for name in ["decoder_start_token_id", "bos_token_id", "eos_token_id"] {
                     if let Some(value) = config.get(name) {
                         let field = fields.entry(name).or_insert(Value::Null);
@@ -235,7 +235,7 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     /// Rejects settings that change the outputs and are not supported. `is_own` says whether the
-    /// file has only settings of generation. If so, unknown settings are rejected, too.
+    /// file has only generation settings. If so, unknown settings are rejected, too.
     fn check(&self, is_own: bool) -> Result<(), UsageError> {
         for (name, value) in &self.fields {
             let name = name.as_str();

@@ -1,8 +1,8 @@
 //! Opens pretrained models in Hugging Face folders, with their tokenisers, as trained runs.
 //!
 //! [`PretrainedModel::open`] reads `tokenizer.json`, and then `config.json` and the weights through
-//! [`ModelFolder`]. The settings of generation are in `generation_config.json`. A folder without
-//! this file has them in `config.json`.
+//! [`ModelFolder`]. The generation settings are in `generation_config.json`. A folder without this
+//! file has them in `config.json`.
 
 mod generation;
 mod written;
@@ -34,8 +34,8 @@ const LARGEST: u64 = 64;
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST_TOKENIZER: u64 = 512;
 
-/// Languages to translate from and into, for a model of several languages. Both are `None` for a
-/// model of one language pair.
+/// Languages to translate from and into with a multilingual model. Both are `None` for a model of
+/// one language pair.
 #[derive(Clone, Debug, Default)]
 pub struct Languages {
     /// Language of sources, as the tokeniser writes it, such as `eng_Latn`.
@@ -44,7 +44,7 @@ pub struct Languages {
     pub target: Option<String>,
 }
 
-/// Returns whether a folder holds a model of Hugging Face, and not a run.
+/// Returns whether a folder holds a Hugging Face model, and not a run.
 pub fn is_pretrained(folder: &Path) -> bool {
     let bytes = read_regular(&folder.join("config.json"), LARGEST).unwrap_or_default();
     let config: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
@@ -64,8 +64,8 @@ pub struct PretrainedModel {
 }
 
 impl PretrainedModel {
-    /// Opens the model of a folder. For a model of several languages, `languages` are those to
-    /// translate from and into.
+    /// Opens the model of a folder. For a multilingual model, `languages` are those to translate
+    /// from and into.
     ///
     /// # Errors
     ///
@@ -91,12 +91,12 @@ impl PretrainedModel {
             return Err(wrong("does not exist, or is not a folder".into()));
         }
         if !is_pretrained(folder) && folder.join(CHECKPOINTS).is_dir() {
-            let what = "is a run, not a model of Hugging Face: `train resume` trains it further, \
+            let what = "is a run, not a Hugging Face model: `train resume` trains it further, \
                         and `train export` with --folder writes a folder that can be used here";
             return Err(wrong(what.into()));
         }
-        // The tokeniser is read before the weights, so that the weights can use the memory that
-        // parsing the tokeniser needs for a while.
+        // The tokeniser is read before the weights, so that the memory for parsing it is free again
+        // when the weights are read.
         let (path, tokenizer) = tokenizer(folder)?;
         let opened = ModelFolder::open(folder).and_then(|mut opened| {
             opened.options = options.or(opened.options);

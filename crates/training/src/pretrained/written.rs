@@ -161,7 +161,7 @@ fn replace_language(part: &mut Value, language: &str, id: Option<u32>) {
     }
 }
 
-/// Returns settings of generation as `generation_config.json` has them.
+/// Returns generation settings in the format of `generation_config.json`.
 fn of_search(search: &SearchDefaults) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| fields.insert(name.into(), value);

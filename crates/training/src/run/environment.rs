@@ -56,8 +56,10 @@ pub(crate) fn now() -> String {
 }
 
 /// Reads the environments of the processes that have trained a run, in the order in which they
-/// began. Of each group of processes, the list has only rank 0. The list is empty for a run of an
-/// earlier version of this library, which did not write the file.
+/// began.
+///
+/// Of each group of processes, the list has only rank 0. The list is empty for a run of an earlier
+/// version of this library, which did not write the file.
 ///
 /// # Errors
 ///

@@ -68,9 +68,10 @@ impl RunFolder {
         Self::create_with(run_dir, config, |_| Ok(()))
     }
 
-    /// Creates a folder like [`create`](Self::create). Before `config.json` is written,
-    /// `write_others` writes other files that the run needs, such as those of
-    /// [`Dataset::save`](crate::data::Dataset::save).
+    /// Creates a folder like [`create`](Self::create), with other files that the run needs.
+    ///
+    /// `write_others` writes these files, such as those of
+    /// [`Dataset::save`](crate::data::Dataset::save), before `config.json` is written.
     ///
     /// # Errors
     ///
@@ -114,8 +115,10 @@ impl RunFolder {
     }
 
     /// Rejects a `run_dir` that equals `caches`, the folder of cached corpora, or that exists and
-    /// is not an empty folder. Files of a process that was killed before it wrote `config.json` do
-    /// not count. Call this function before a long preparation of data, to fail early.
+    /// is not an empty folder.
+    ///
+    /// Files of a process that was killed before it wrote `config.json` do not count. Call this
+    /// function before a long preparation of data, to fail early.
     ///
     /// # Errors
     ///
@@ -170,8 +173,9 @@ impl RunFolder {
     }
 
     /// Truncates `metrics.jsonl` to its position at the checkpoint after `step` steps, so that a
-    /// resumed run adds lines from there. Repairs a damaged file as far as possible, with a
-    /// warning.
+    /// resumed run adds lines from there.
+    ///
+    /// Repairs a damaged file as far as possible, with a warning.
     ///
     /// # Errors
     ///
@@ -192,9 +196,11 @@ impl RunFolder {
         files.map_or(Ok(()), |files| files.metrics.clear().context(CANNOT_LOG))
     }
 
-    /// Returns the number of steps after which the run has ended; `None` if it has not ended. The
-    /// run has ended if `summary.json` exists, and the status in `status.json`, if there is one, is
-    /// finished. If a process was killed between writing the two files, the status is not finished.
+    /// Returns the number of steps after which the run has ended; `None` if it has not ended.
+    ///
+    /// The run has ended if `summary.json` exists, and the status in `status.json`, if there is
+    /// one, is finished. If a process was killed between writing the two files, the status is not
+    /// finished.
     pub fn ended_at(&self) -> Option<usize> {
         let status = read_status(self.path()).ok()?;
         if status.is_some_and(|status| status.status != Status::Finished) {
@@ -205,9 +211,10 @@ impl RunFolder {
         summary.get("steps")?.as_u64()?.try_into().ok()
     }
 
-    /// Prepares the folder for training after `step` steps. Replaces `config.json`, removes
-    /// `summary.json`, sets the status to running, and adds this process to `environment.json`,
-    /// whose earlier entries are removed if `step` is 0.
+    /// Prepares the folder for training after `step` steps.
+    ///
+    /// Replaces `config.json`, removes `summary.json`, sets the status to running, and adds this
+    /// process to `environment.json`, whose earlier entries are removed if `step` is 0.
     ///
     /// # Errors
     ///

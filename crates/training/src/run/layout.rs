@@ -17,7 +17,7 @@ pub const SUMMARY: &str = "summary.json";
 /// Status of the run, and why it ended.
 pub const STATUS: &str = "status.json";
 
-/// Where and how the run was started, and each time it was resumed.
+/// Where and how each process of the run was started or resumed.
 pub const ENVIRONMENT: &str = "environment.json";
 
 /// Scores by sequence length.
@@ -35,10 +35,16 @@ pub(super) const LOCK: &str = "lock";
 /// Maximum size of a JSON file in a run folder, in MiB. Metrics and checkpoints have no maximum.
 pub(super) const LARGEST: u64 = 64;
 
-/// Checks that the entries of a run folder with the name of a run's file are regular files, and
-/// those with the name of a run's folder are folders. Rejects symbolic links, because a link in a
-/// run from elsewhere could make `train` write outside the run folder. Errors name `argument`, the
-/// argument for the folder.
+/// Checks that a run's files are regular files, and that its folders are folders.
+///
+/// Only entries with the names in this module are checked, and entries may be missing. Symbolic
+/// links are rejected, because a link in a run folder from an untrusted source could make `train`
+/// write outside the run folder.
+///
+/// # Errors
+///
+/// If one of these entries is of another kind, such as a link. The error names the entry and
+/// `argument`, the argument for the folder.
 pub fn check_names(argument: &str, folder: &Path) -> Result<(), UsageError> {
     let files = [CONFIG, METRICS, SUMMARY, STATUS, ENVIRONMENT, LENGTHS, LOCK];
     let wrong = |name: &str, what: &str| {
@@ -49,7 +55,7 @@ pub fn check_names(argument: &str, folder: &Path) -> Result<(), UsageError> {
             why,
         ))
     };
-    // This is the metadata of a link, not of what it leads to.
+    // For a link, this is the metadata of the link itself, not of its target.
     let metadata = |name: &str| folder.join(name).symlink_metadata().ok();
     for name in files {
         if metadata(name).is_some_and(|found| !found.is_file()) {
@@ -73,7 +79,7 @@ pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
 /// Returns the error for a folder that cannot be written. `argument` is the name of the setting for
 /// this folder.
 pub(super) fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> UsageError {
-    // A link to nothing exists, too, although `Path::exists` denies it.
+    // A broken link exists, too, although `Path::exists` returns false for it.
     let expected = match path.symlink_metadata().is_ok() && !path.is_dir() {
         true => "is not a folder; name one, or a path that does not exist".into(),
         false => format!("cannot be written ({error}); name a folder that can"),

@@ -94,9 +94,11 @@ impl LockedFolder {
     }
 }
 
-/// Locks a folder against other processes until the result is dropped, if the file system supports
-/// locks. The system unlocks the folder when the process ends, even if the process is killed.
-/// Errors name `argument`, the argument for the folder.
+/// Locks a folder against other processes until the result is dropped.
+///
+/// On a file system without locks, the folder stays unlocked. The system unlocks the folder when
+/// the process ends, even if the process is killed. Errors name `argument`, the argument for the
+/// folder.
 pub(super) fn lock(folder: &Path, argument: &str) -> Result<LockedFolder> {
     let file = lock_file(folder, argument)?;
     let path = folder.into();
@@ -183,7 +185,7 @@ mod tests {
         fs::remove_file(path.join(LOCK)).unwrap();
         assert!(error(&locked).contains("lock was removed"));
         fs::remove_dir_all(&path).unwrap();
-        // Another process makes a folder of the same name.
+        // Here, `other` stands for another process, which makes a folder of the same name.
         let other = make();
         other.check().unwrap();
         assert!(error(&locked).contains("was removed or replaced"));

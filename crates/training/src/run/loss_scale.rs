@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Factor that the loss is multiplied by, so that small gradients do not vanish in f16.
+/// Factor that the loss is multiplied by, so that small gradients do not underflow to 0 in f16.
 ///
 /// The factor doubles after 2,000 successive steps with finite gradients. After a step with
 /// gradients that are not finite, a factor above 1 halves, and the step does not update the
@@ -29,8 +29,9 @@ impl Default for LossScale {
 
 impl LossScale {
     /// Adapts the factor after a step, and returns whether the step should update the parameters.
-    /// `is_finite` says whether the gradients are finite. At a factor of 1 the result is always
-    /// true, because gradients that are not finite then have another cause.
+    ///
+    /// `is_finite` says whether the gradients are finite. At a factor of 1, the result is always
+    /// true, because gradients that are not finite then have another cause than the factor.
     pub(crate) fn observe(&mut self, is_finite: bool) -> bool {
         if !is_finite && self.factor > 1.0 {
             (self.factor, self.steps) = (self.factor / 2.0, 0);

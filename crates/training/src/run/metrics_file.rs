@@ -58,8 +58,9 @@ pub fn read_metrics(folder: &Path) -> Result<Vec<MetricsLine>, UsageError> {
 }
 
 /// Reads the evaluations of `metrics.jsonl` and its last three lines, which include the last step
-/// if there was one. The other lines are skipped, because parsing all lines of a long run takes
-/// long.
+/// if there was one.
+///
+/// The other lines are skipped, because parsing all lines of a long run takes long.
 ///
 /// # Errors
 ///
@@ -71,11 +72,11 @@ pub(super) fn read_evaluations(folder: &Path) -> Result<Vec<MetricsLine>, UsageE
     read_lines(folder, |line, left| left < 3 || is_evaluation(line))
 }
 
-/// Fields of a line of `metrics.jsonl`, with the number of the line, counted from 1, and the step.
+/// A line of `metrics.jsonl`: the number of the line, counted from 1, the step, and all fields.
 pub type NumberedLine = (usize, u64, Map<String, Value>);
 
-/// Parses the content of a `metrics.jsonl`. Lines without a step and an incomplete last line are
-/// skipped.
+/// Parses the content of a `metrics.jsonl`. Skips lines that have no step. Also skips an incomplete
+/// last line.
 ///
 /// # Errors
 ///

@@ -84,7 +84,8 @@ impl MetricsLog {
     /// `step` are written again, and a warning says what is missing.
     pub(super) fn rewind(&mut self, position: &MetricsPosition, step: usize) -> io::Result<()> {
         if position.bytes == 0 {
-            // The run begins here. An imported run has no hash.
+            // The checkpoint is at the beginning of the run. In an imported run, it has no checksum
+            // to compare.
             return self.clear();
         }
         let mut hash = Sha256::new();

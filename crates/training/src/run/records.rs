@@ -19,10 +19,10 @@ pub struct StepMetrics {
     pub gradient_norm: f32,
     /// Number of target tokens, without padding.
     pub tokens: usize,
-    /// Fraction of padding among all positions of sources and targets.
+    /// Fraction of padding among all positions of sources and labels.
     pub padding: f32,
-    /// Seconds of training since the run began, also before it was last resumed, without
-    /// evaluations.
+    /// Seconds of training since the run began, including those before it was last resumed, but
+    /// without evaluations.
     #[serde(serialize_with = "four_decimals")]
     pub seconds: f64,
     /// Target tokens per second, without padding: the mean over the steps (at most ten) whose
@@ -39,8 +39,8 @@ pub struct StepMetrics {
 pub struct Evaluation {
     /// Number of steps taken before the evaluation.
     pub step: usize,
-    /// Seconds of training since the run began, also before it was last resumed, without
-    /// evaluations.
+    /// Seconds of training since the run began, including those before it was last resumed, but
+    /// without evaluations.
     #[serde(serialize_with = "four_decimals")]
     pub seconds: f64,
     /// Mean loss per token, in nats, without label smoothing.
@@ -118,9 +118,9 @@ pub struct Summary {
     pub data_wait: f64,
     /// Number of processes that trained together.
     pub processes: usize,
-    /// Fraction of the training time in which rank 0 exchanged gradients with the other processes,
-    /// or waited for them; `None` for a single process. Only the time since the run was last
-    /// started or resumed is counted.
+    /// Fraction of the training time in which rank 0 exchanged gradients and parameters with the
+    /// other processes, or waited for them; `None` for a single process. Only the time since the
+    /// run was last started or resumed is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub communication: Option<f64>,
     /// Target tokens per second of training, without padding.
@@ -129,8 +129,8 @@ pub struct Summary {
     pub peak_rss_bytes: Option<u64>,
     /// Seed of the run.
     pub seed: u64,
-    /// Why training ended; `None` if an earlier version of this library wrote the checkpoint without
-    /// a reason.
+    /// Why training ended; `None` if an earlier version of this library wrote the checkpoint
+    /// without a reason.
     pub reason: Option<String>,
     /// Date and time in UTC when the run finished, in RFC 3339 format.
     pub date: String,

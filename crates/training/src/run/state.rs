@@ -7,8 +7,10 @@ use super::metrics_log::MetricsPosition;
 use super::status::EndReason;
 use crate::config::BestBy;
 
-/// Progress of a training run: `state.json` of a checkpoint. Besides this state, a step depends
-/// only on the parameters, the moments and the configuration.
+/// Progress of a training run: `state.json` of a checkpoint.
+///
+/// Besides this state, a step depends only on the parameters, the moments, the configuration and
+/// the data set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainingState {
     /// Number of steps taken.

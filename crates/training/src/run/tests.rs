@@ -228,8 +228,9 @@ fn models_of_other_runs_are_rejected() {
         let error = error_of(&path);
         let differs = format!("was made with model.{name} {value}, but");
         assert!(error.contains(&differs), "{error}");
-        // Saves a checkpoint with the changed configuration and the old parameters. The checkpoint
-        // no longer differs from `config.json`, but the parameters do not fit the changed model.
+        // This saves a checkpoint with the changed configuration and the old parameters. The
+        // checkpoint no longer differs from `config.json`, but the parameters do not fit the
+        // changed model.
         let changed: RunConfig = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
         save_parameters(&changed, &path, 11, &fresh);
         let error = error_of(&path);

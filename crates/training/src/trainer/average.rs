@@ -44,6 +44,10 @@ impl MovingAverage {
     }
 
     /// Returns a copy of `module`, without gradients, whose parameters are the averages.
+    ///
+    /// # Panics
+    ///
+    /// If a parameter of `module` has no average.
     pub fn module<M: Module>(&self, module: &M) -> M {
         map_named(module.valid(), &mut Replace(&self.tensors))
     }

@@ -12,12 +12,12 @@ use burn::tensor::Device;
 
 use crate::collective::{Collective, part};
 
-/// Minimum number of elements of a parameter that is divided, and whose gradient is summed by its
-/// own call of a [`Collective`]. Smaller gradients share one call, because each call waits for all
-/// processes.
+/// Minimum number of elements of a parameter that is divided. The gradient of such a parameter is
+/// summed by a [`Collective`] call of its own. Smaller gradients share one call, because each call
+/// waits for all processes.
 pub(super) const LARGE: usize = 1 << 18;
 
-/// The place of a process among those that divide the updates.
+/// The rank of a process, and the number of processes that divide the updates.
 #[derive(Clone, Copy, Debug)]
 pub struct Division {
     rank: usize,

@@ -18,7 +18,8 @@ pub enum Ending<M> {
     /// The observer stopped the run, which can be resumed from `checkpoint`.
     Stopped {
         /// Cause that the observer returned, such as `SIGINT`. In a group, the observer of another
-        /// process may have returned it. It is `another process` if that cause is not a signal.
+        /// process may have returned it; a cause that is not `SIGHUP`, `SIGINT` or `SIGTERM` is
+        /// then replaced by `another process`.
         by: &'static str,
         /// Number of steps taken.
         step: usize,
@@ -42,8 +43,8 @@ pub struct Finished<M> {
     pub data_wait: f64,
     /// Number of processes that trained together.
     pub processes: usize,
-    /// Fraction of this process's training time in which it exchanged gradients with others, or
-    /// waited for them.
+    /// Fraction of this process's training time in which it exchanged gradients and parameters with
+    /// others, or waited for them.
     pub communication: f64,
     /// Folder of the run. Until [`RunFolder::finish`] is called, the run counts as unfinished and
     /// can be resumed.

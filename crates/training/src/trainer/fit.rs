@@ -28,7 +28,7 @@ const LONGEST_EPOCH: usize = 5000;
 /// device.
 const READ_EVERY: usize = 10;
 
-/// Seconds of training after which losses are read even if fewer steps were taken.
+/// Seconds of training after which losses are read even before `READ_EVERY` steps.
 const READ_AFTER: f64 = 1.0;
 
 /// What stopped a run, such as `SIGINT`, and the folder of the checkpoint to resume from.
@@ -167,12 +167,12 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         }
     }
 
-    /// Makes [`train`](Self::train) work together with the other processes of a group. Each process
-    /// needs a trainer with the same configuration, data and checkpoint. The number of processes
-    /// changes losses only through the order of sums and the random numbers of dropout.
+    /// Makes [`train`](Self::train) work together with the other processes of a group.
     ///
-    /// Rank 0 needs the folder of the run. The other processes need a folder that
-    /// [follows](RunFolder::follow) it.
+    /// Each process needs a trainer with the same configuration, data and checkpoint. Rank 0 needs
+    /// the folder of the run. The other processes need a folder that [follows](RunFolder::follow)
+    /// it. The number of processes changes losses only through the order of sums and the random
+    /// numbers of dropout.
     ///
     /// # Panics
     ///
@@ -200,8 +200,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     ///
     /// If the loss, the gradient, a parameter or an output is not finite
     /// ([`DivergedError`](crate::error::DivergedError)), if a validation example does not fit the
-    /// model, if the processes of a group differ, if the folder cannot be written, or if the
-    /// observer returns an error.
+    /// model, if the processes of a group differ in their settings, parameters or steps, if the
+    /// folder cannot be written, or if the observer returns an error.
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<M>> {
         let fast_paths = self.config.execution.fast_paths();
         match self.train_steps(observer) {
@@ -314,11 +314,12 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         Ok(None)
     }
 
-    /// Returns what stops the run, or `None` if it continues, and whether a checkpoint is late.
+    /// Returns what stops the run, or `None` if it continues, and whether a checkpoint is overdue.
     ///
-    /// `asked` is what stops this process; `None` if it should continue. A group stops if any of
-    /// its processes should stop. Whether a checkpoint is late is up to rank 0, because the clocks
-    /// of processes differ, and all must save after the same step.
+    /// `asked` is what stops this process; `None` if it should continue. `is_late` says whether a
+    /// checkpoint is overdue by the clock of this process. A group stops if any of its processes
+    /// should stop. Rank 0 decides whether a checkpoint is overdue, because the clocks of the
+    /// processes differ, and all must save after the same step.
     fn agreed(&self, asked: Option<&'static str>, is_late: bool) -> (Option<&'static str>, bool) {
         /// Signals that can stop a process.
         const SIGNALS: [&str; 3] = ["SIGHUP", "SIGINT", "SIGTERM"];
@@ -335,9 +336,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         (known.or(asked).or(Some("another process")), is_late)
     }
 
-    /// Returns the number of steps between two evaluations. The default is the length of
-    /// an epoch, but at most `LONGEST_EPOCH` steps; for data sets without epochs, it is
-    /// `EVALUATE_EVERY` steps.
+    /// Returns the number of steps between two evaluations. The default is the length of an epoch,
+    /// but at most `LONGEST_EPOCH` steps; for data sets without epochs, it is `EVALUATE_EVERY`
+    /// steps.
     fn evaluate_every(&self) -> usize {
         let accumulate = self.config.optimization.accumulate;
         let epoch = |batches: usize| batches.div_ceil(accumulate).min(LONGEST_EPOCH);

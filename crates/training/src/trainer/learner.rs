@@ -92,9 +92,10 @@ impl<M: SequenceModel> Learner<M> {
         self.mixed.computing(&merged(model, self.lora.as_ref()))
     }
 
-    /// Takes step number `step`, counted from 1. The gradients of all batches are summed, which
-    /// gives the gradients of one large batch. `scale` is the loss scale of f16; `None` in other
-    /// precisions.
+    /// Takes step number `step`, counted from 1.
+    ///
+    /// The gradients of all batches are summed, which gives the gradients of one large batch.
+    /// `scale` is the loss scale of f16; `None` in other precisions.
     ///
     /// # Panics
     ///
@@ -110,11 +111,15 @@ impl<M: SequenceModel> Learner<M> {
         self.shared_step(step, batches, tokens, learning_rate, scale, &Alone)
     }
 
-    /// Takes a step together with the other processes of a group. `batches` are the share of this
-    /// process, and `tokens` is the number of tokens in the shares of all processes. Losses and
-    /// gradients are summed over all processes, so that all have the same model after the step.
+    /// Takes a step together with the other processes of a group.
     ///
-    /// See [`step`](Self::step) for the other arguments.
+    /// `batches` are the share of this process, and `tokens` is the number of tokens in the shares
+    /// of all processes. Losses and gradients are summed over all processes, so that all have the
+    /// same model after the step. See [`step`](Self::step) for the other arguments.
+    ///
+    /// # Panics
+    ///
+    /// If `batches` is empty in all processes of the group.
     pub fn shared_step(
         &mut self,
         step: usize,
@@ -178,9 +183,10 @@ impl<M: SequenceModel> Learner<M> {
         })
     }
 
-    /// Returns the sums of the gradients and losses of all processes of a group. Of the gradients of
-    /// divided parameters, only this process's parts are summed. `loss` is `None` if this process
-    /// has no share of the step.
+    /// Returns the sums of the gradients and losses of all processes of a group.
+    ///
+    /// Of the gradients of divided parameters, only this process's parts are summed. `loss` is
+    /// `None` if this process has no share of the step.
     ///
     /// # Panics
     ///
@@ -209,7 +215,8 @@ impl<M: SequenceModel> Learner<M> {
         let model = self.model.as_ref().expect("no update is under way");
         let division = Division::of(group, model);
         let device = model.devices().remove(0);
-        // Only the mutable reference can be sent to another thread.
+        // `GradientsParams` is `Send`, but not `Sync`, so another thread can use it only through a
+        // mutable reference.
         let squares = fused::in_pool(&device, move || Squares::of(model, gradients, division));
         self.norm_of(squares, group)
     }
@@ -225,11 +232,11 @@ impl<M: SequenceModel> Learner<M> {
     }
 
     /// Updates all parameters that have a gradient, and returns the global gradient norm before
-    /// clipping, `[1]`. Processes of a group divide the updates of large parameters, and send each
-    /// other the results.
+    /// clipping, `[1]`.
     ///
     /// `gradients` are the gradients of a loss that was multiplied by `loss_scale`. `norm` is their
-    /// global norm divided by `loss_scale`, if the caller knows it.
+    /// global norm divided by `loss_scale`, `[1]`; `None` if the caller does not know it. Processes
+    /// of a group divide the updates of large parameters, and send each other the results.
     ///
     /// # Panics
     ///

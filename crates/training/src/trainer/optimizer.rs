@@ -30,7 +30,7 @@ pub struct Optimizer {
 }
 
 /// First and second moment of one parameter, or of this process's part of it, after `time` updates.
-/// Both are flattened.
+/// Both are flattened to `[n]`.
 #[derive(Clone)]
 struct Moments {
     time: usize,
@@ -55,8 +55,8 @@ impl Optimizer {
         self.config.clip_norm.is_some() || loss_scale != 1.0
     }
 
-    /// Updates this process's parts of all parameters that have a gradient. Also returns the sums of
-    /// squares of the gradients, unless `norm` is given.
+    /// Updates this process's parts of all parameters that have a gradient. Also returns the sums
+    /// of squares of the gradients, unless `norm` is given.
     ///
     /// `gradients` are the gradients of a loss that was multiplied by `loss_scale`. `norm` is their
     /// global norm divided by `loss_scale`, `[1]`.
@@ -125,10 +125,11 @@ impl Optimizer {
         state
     }
 
-    /// Replaces the moments by `state`, which a checkpoint holds after `steps` updates. `shapes`
-    /// has the shape of each trained parameter of the model by its name. A parameter that never had
-    /// a gradient has no moments. Of divided parameters, the moments of this process's parts are
-    /// kept.
+    /// Replaces the moments by `state`, which a checkpoint holds after `steps` updates.
+    ///
+    /// `shapes` has the shape of each trained parameter of the model by its name. A parameter that
+    /// never had a gradient has no moments. Of divided parameters, the moments of this process's
+    /// parts are kept.
     ///
     /// # Errors
     ///
@@ -192,8 +193,8 @@ pub(super) fn trained_shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usiz
     shapes.0
 }
 
-/// Replaces the values of a parameter by `f` of them, without autodiff. Whether the parameter is
-/// trained stays as it is.
+/// Replaces the values of a parameter by the result of `f`, which receives the old values without
+/// autodiff. A trained parameter stays trained, and a frozen one stays frozen.
 pub(super) fn with_values<const D: usize>(
     param: Param<Tensor<D>>,
     f: impl FnOnce(Tensor<D>) -> Tensor<D>,

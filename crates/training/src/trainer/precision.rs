@@ -2,9 +2,10 @@
 //!
 //! Parameters and moments stay in f32 (Micikevicius et al. 2018), and the loss is computed in f32.
 //!
-//! On the backend flex with fast paths (the kernels of `fused`), bf16 is a format of matmuls, and
+//! On the backend flex with fast paths (the kernels of `fused`), bf16 applies only to matmuls, and
 //! all tensors stay f32 ([`fused::bf16_matmuls`]). If the CPU has bf16 instructions, large matmuls
 //! outside attention round their inputs to bf16 and sum in f32.
+//!
 //! In f16, and in bf16 on other backends or without fast paths, the model's tensors have 16 bits.
 //! Each step casts the parameters, and the cast's backward pass returns the gradients in f32. In
 //! f16, small gradients would be rounded to 0. The loss is therefore multiplied by a factor that is

@@ -13,9 +13,9 @@ use crate::collective::Collective;
 /// How much data a process sends to the others in a step, and how long the exchanges took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Bytes of one step: the gradients, the loss, and a flag for each trained parameter. Of a
-    /// divided parameter, a process sends parts of the gradient and then of the parameter, which
-    /// count as one gradient.
+    /// Bytes of one step: the gradients, the loss, and a flag for each trained parameter. For a
+    /// divided parameter, a process sends parts of the gradient and then parts of the parameter;
+    /// together, they count as one gradient.
     pub bytes_per_step: usize,
     /// Seconds, over all steps, in which the process exchanged gradients and parameters or waited
     /// for others to do so.
@@ -117,8 +117,9 @@ impl ModuleVisitor for Packing<'_> {
     }
 }
 
-/// Returns data whose elements can be replaced. The memory into which a GPU has copied a tensor is
-/// meant for reading only, and there is little of it, so its bytes are copied.
+/// Returns data whose elements can be replaced. The bytes of a GPU tensor may be in pinned host
+/// memory, which is scarce and meant for reading only, or still on the device. Such bytes are
+/// copied to ordinary memory.
 fn writable(data: TensorData) -> TensorData {
     let (bytes, shape, dtype) = data.into_parts();
     let bytes = match bytes.property() {
@@ -130,7 +131,7 @@ fn writable(data: TensorData) -> TensorData {
     TensorData::from_bytes(bytes, shape, dtype)
 }
 
-/// Makes tensors of the sums, in the order in which the gradients were packed.
+/// Builds a tensor from each sum, in the order in which the gradients were packed.
 struct Unpacking {
     packed: std::vec::IntoIter<f32>,
     large: std::vec::IntoIter<TensorData>,
@@ -157,8 +158,8 @@ impl ModuleVisitor for Unpacking {
     }
 }
 
-/// Returns a module whose divided parameters have the values of each part from the process that has
-/// updated it.
+/// Returns a module in which each part of a divided parameter has the values of the process that
+/// updated this part.
 pub(super) fn share<M: Module>(
     group: &dyn Collective,
     division: Division,
@@ -230,8 +231,8 @@ mod tests {
         }
     }
 
-    /// Returns the gradients of a loss of one rank. Rank 1 has no gradient of the small parameter,
-    /// and the others differ.
+    /// Returns the gradients of one rank, which differ between the ranks. Rank 1 has no gradient of
+    /// the small parameter.
     fn gradients(module: &Four, rank: usize, device: &Device) -> GradientsParams {
         let rank = rank as f32;
         let mut loss = (module.large.val() * filled(rank, 1.0, device)).sum();
@@ -290,11 +291,12 @@ mod tests {
         }
     }
 
-    /// What the steps of a run leave: the parameters, the gradient norms, and the moments.
+    /// Results of several steps: the parameters, the gradient norms, and the moments.
     type Left = ([TensorData; 4], Vec<f32>, Parameters);
 
-    /// Takes steps on a group, each with all gradients of three ranks. `state` holds the moments
-    /// after `begin` steps.
+    /// Takes two steps with a group. In each step, the processes of the group together have the
+    /// gradients of three ranks. `state` holds the moments after `begin` earlier steps; `None` for
+    /// moments of zero.
     fn steps(
         group: &dyn Collective,
         config: &OptimizerConfig,
@@ -348,7 +350,8 @@ mod tests {
             let (module, (first, norms, state)) =
                 steps(&Alone, &config, four(&device), 0, None, &device);
             assert_eq!(state.len(), 4);
-            // Go on with the moments of one process, with another number of processes.
+            // Training continues from the moments of one process, with one or with several
+            // processes.
             let loaded = Some(state.clone());
             let (_, later) = steps(&Alone, &config, module.clone(), 2, loaded, &device);
             for size in [2, 3] {

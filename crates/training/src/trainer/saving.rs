@@ -85,10 +85,10 @@ impl<M: SequenceModel> Trainer<'_, M> {
         }
     }
 
-    /// Writes a checkpoint, unless this step has one already. In a group, only rank 0 writes, but
-    /// all processes must call this method after the same step, because each has moments that
-    /// rank 0 needs.
-    /// Returns the checkpoint's folder.
+    /// Writes a checkpoint, unless this step has one already, and returns the checkpoint's folder.
+    ///
+    /// In a group, only rank 0 writes, but all processes must call this method after the same step,
+    /// because each has moments that rank 0 needs.
     pub(super) fn save(&mut self, observer: &mut dyn Observer) -> Result<PathBuf> {
         let step = self.state.step;
         self.read_losses(observer)?;

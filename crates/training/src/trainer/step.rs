@@ -1,5 +1,6 @@
-//! One training step of a run: its batches, random numbers and learning rate, all functions of the
-//! configuration, its seed, the step, and the process's place in its group.
+//! One training step of a run. Its batches, random numbers and learning rate depend only on the
+//! data set, the configuration, its seed, the step, the rank of the process and the size of its
+//! group.
 
 use anyhow::Result;
 use burn::tensor::Device;
@@ -21,7 +22,7 @@ pub struct TakenStep {
     pub learning_rate: f64,
     /// Number of target tokens in the shares of all processes, without padding.
     pub tokens: usize,
-    /// Fraction of padding among all positions of sources and targets.
+    /// Fraction of padding among all positions of sources and labels.
     pub padding: f32,
     /// Loss and gradient norm, which are still on the device.
     pub result: StepResult,

@@ -45,7 +45,7 @@ impl Stepper {
     ///
     /// # Errors
     ///
-    /// If a setting is wrong, or the data set is read from files.
+    /// If a setting is wrong, or if the data set is read from files or belongs to another program.
     pub fn new(mut config: RunConfig, device: &Device) -> Result<Self> {
         let dataset = config.check()?;
         let dataset = dataset.context("only synthetic tasks need no files")?;

@@ -7,7 +7,7 @@ use burn::tensor::{DType, Tensor};
 use super::division::Division;
 use crate::collective::Collective;
 
-/// Sum of tensors, which stays on the device; `None` before the first tensor is added.
+/// Sum of tensors, `[1]`, which stays on the device; `None` before the first tensor is added.
 #[derive(Default)]
 pub(super) struct Sum(pub(super) Option<Tensor<1>>);
 
@@ -24,10 +24,11 @@ impl Sum {
     }
 }
 
-/// Sums of squares of gradients, of which a process has only its parts.
+/// Sums of squares of gradients. Of the gradient of a divided parameter, a process has only its
+/// part.
 #[derive(Default)]
 pub struct Squares {
-    /// Sum over the gradients that each process has.
+    /// Sum over the gradients that every process has as a whole.
     whole: Sum,
     /// Sum over this process's parts of divided gradients.
     parts: Sum,

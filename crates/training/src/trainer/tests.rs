@@ -31,8 +31,8 @@ fn small() -> RunConfig {
     config
 }
 
-/// Waits until no other test of this file trains. The random numbers of flex belong to the process:
-/// a training seeds them in each step, and would change the dropout of another one.
+/// Waits until no other test of this file trains a model. Flex has one random number generator per
+/// process. Training seeds it in each step, which would change the dropout of another test.
 fn alone() -> MutexGuard<'static, ()> {
     static TRAINING: Mutex<()> = Mutex::new(());
     TRAINING.lock().unwrap_or_else(PoisonError::into_inner)
@@ -147,8 +147,8 @@ fn the_logged_gradient_norm_is_that_before_clipping() {
     assert_ne!(plain[5]["loss"], clipped[5]["loss"]);
 }
 
-/// Trains in a group of `size` processes, and calls `train` for each. The last process has the
-/// configuration `other`, if it is given. Returns the results by rank, and the lines of
+/// Calls `train` with the trainer of each process in a group of `size` processes. The last process
+/// has the configuration `other`, if it is given. Returns the results by rank, and the lines of
 /// `metrics.jsonl`.
 fn group_results<T: Send>(
     size: usize,

@@ -92,8 +92,15 @@ impl SelfAttention {
 
     /// Attends from `x` to `x` itself and, if a cache is given, to the tokens in the cache.
     ///
-    /// The keys and values of `x` are appended to the cache. Returns the output, `[B, T, D]`, and,
-    /// if `keep_weights`, the attention weights before dropout.
+    /// The keys and values of `x` are appended to the cache. In the shapes, `L` is the number of
+    /// tokens in the cache afterwards, or `T` without a cache.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, T, D]`
+    /// - mask: `[B or 1, H or 1, T or 1, L or 1]`, `true` = blocked
+    /// - outputs: `[B, T, D]`; if `keep_weights`, also the attention weights before dropout,
+    ///   `[B, H, T, L]`
     pub(crate) fn run(
         &self,
         x: Tensor<3>,
@@ -218,11 +225,17 @@ impl CrossAttention {
         split_heads(linear(&self.w_kv, memory), 2 * self.n_kv_heads)
     }
 
-    /// Attends from `x` to a projected memory, `[B, S, 2 G, K]`.
+    /// Attends from `x` to a projected memory.
     ///
     /// `sources` has the source of each target; it is `None` if target `i` belongs to source `i`.
-    /// Returns the output, `[R, T, D]` for `R` targets, and, if `keep_weights`, the attention
-    /// weights before dropout.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[R, T, D]`, for `R` targets
+    /// - memory: `[B, S, 2 G, K]`, from [`project`](Self::project)
+    /// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
+    /// - outputs: `[R, T, D]`; if `keep_weights`, also the attention weights before dropout,
+    ///   `[R, H, T, S]`
     pub(crate) fn run(
         &self,
         x: Tensor<3>,

@@ -11,8 +11,9 @@ use burn::tensor::ops::AttentionModuleOptions;
 
 use crate::mask::AttentionMask;
 
-/// Returns the attention `softmax(Q K^T / sqrt(d_k)) V`, without dropout. The width `d_k` of a head
-/// is `K` in the shapes.
+/// Returns the attention `softmax(Q K^T / sqrt(d_k)) V`, without dropout.
+///
+/// The width `d_k` of a head is `K` in the shapes.
 ///
 /// # Shapes
 ///
@@ -63,8 +64,9 @@ pub(super) fn attention_with(
     attention(query, key, value, mask, bias, options)
 }
 
-/// Returns the attention weights `softmax(Q K^T / sqrt(d_k))`. The width `d_k` of a head is `K` in
-/// the shapes.
+/// Returns the attention weights `softmax(Q K^T / sqrt(d_k))`.
+///
+/// The width `d_k` of a head is `K` in the shapes.
 ///
 /// # Shapes
 ///

@@ -22,15 +22,16 @@ choices!(NormPlacement, "norm_placement", {
 /// Activation function of the feed-forward network (paper, section 3.3).
 ///
 /// `Glu`, `Geglu`, `GegluTanh` and `Swiglu` are gated (Shazeer 2020): they compute
-/// `act(x W_g + b_g) * (x W_v + b_v)`.
+/// `act(x W_g + b_g) * (x W_v + b_v)`, where `act` is the activation function of the gate. `Φ` is
+/// the standard normal distribution function, and `σ` is the logistic sigmoid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
     /// `max(0, x)`, as in the paper.
     Relu,
-    /// `x Φ(x)`, computed with the error function.
+    /// GELU, `x Φ(x)`, computed with the error function.
     Gelu,
-    /// Approximate GELU, `x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
+    /// The tanh approximation of GELU, `x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
     GeluTanh,
     /// `x σ(x)`, also called SiLU.
     Swish,
@@ -38,7 +39,7 @@ pub enum Activation {
     Glu,
     /// Gated linear unit with a GELU gate.
     Geglu,
-    /// Gated linear unit with a gate that approximates GELU as `GeluTanh` does, as in T5 1.1.
+    /// Gated linear unit whose gate is the tanh approximation of GELU, as in T5 1.1.
     GegluTanh,
     /// Gated linear unit with a Swish gate.
     Swiglu,
@@ -56,8 +57,10 @@ choices!(Activation, "activation", {
 });
 
 impl Activation {
-    /// Returns whether the activation is gated. The first linear layer then has `2 * d_ff` outputs,
-    /// one half for the gates and the other half for the values.
+    /// Returns whether the activation is gated.
+    ///
+    /// The first linear layer then has `2 * d_ff` outputs, one half for the gates and the other
+    /// half for the values.
     pub fn is_gated(self) -> bool {
         matches!(
             self,
@@ -110,10 +113,11 @@ pub enum Positions {
     ///
     /// `d_model` must be even.
     SinusoidalHalves,
-    /// Fixed sines and cosines as in fairseq and its models M2M100 and NLLB: all sines before all
-    /// cosines, the lowest frequency is `1 / 10000`, and the first token is at position
-    /// `pad_id + 1`. Padding in sources has no position, and the positions of later tokens do not
-    /// count it.
+    /// Fixed sines and cosines as in fairseq and its models M2M100 and NLLB.
+    ///
+    /// All sines come before all cosines, the lowest frequency is `1 / 10000`, and the first token
+    /// is at position `pad_id + 1`. In sources, padding has no position, and the positions of later
+    /// tokens do not count it.
     ///
     /// `d_model` must be even and at least 4.
     SinusoidalFairseq,

@@ -45,7 +45,7 @@ pub struct TransformerConfig {
     /// the cache of a decoder is smaller by the factor `H / G`.
     #[config(default = "None")]
     pub n_kv_heads: Option<usize>,
-    /// Dimensions `K` of each head; `None` for `D / H`, as in the paper.
+    /// Width `K` of each head; `None` for `D / H`, as in the paper.
     #[config(default = "None")]
     pub d_kv: Option<usize>,
     /// Number of encoder layers.
@@ -77,7 +77,7 @@ pub struct TransformerConfig {
     /// Divisor with which every layer norm computes the variance.
     #[config(default = "NormVariance::Biased")]
     pub norm_variance: NormVariance,
-    /// Kind of normalisation of all blocks and stacks.
+    /// Kind of normalisation, for every norm of the model.
     #[config(default = "NormKind::Layer")]
     pub norm: NormKind,
     /// Whether the input layer of each stack normalises its vectors, as in BART.
@@ -98,14 +98,13 @@ pub struct TransformerConfig {
     pub positions: Positions,
     /// Maximum length of a source or target, in tokens.
     ///
-    /// The setting has no effect without positional encoding, with relative positions and with
-    /// ALiBi.
+    /// The setting has no effect if `positions` is `None`, `Relative` or `Alibi`.
     #[config(default = 5000)]
     pub max_len: usize,
     /// Number of buckets into which relative positions sort distances; even and at least 4.
     #[config(default = 32)]
     pub relative_buckets: usize,
-    /// Distance in tokens from which on all distances in one direction share the last bucket of
+    /// Distance, in tokens, at and above which all keys in one direction share the last bucket of
     /// relative positions; more than `relative_buckets / 2`.
     #[config(default = 128)]
     pub relative_max_distance: usize,
@@ -133,8 +132,10 @@ pub struct TransformerConfig {
 const MAX_SIZE: usize = 1 << 24;
 
 impl TransformerConfig {
-    /// Checks the fields and the relations between fields. The fields of relative positions are
-    /// checked only if the configuration has relative positions.
+    /// Checks the fields and the relations between fields.
+    ///
+    /// The fields of relative positions are checked only if the configuration has relative
+    /// positions.
     ///
     /// # Errors
     ///

@@ -67,7 +67,9 @@ impl DecoderLayer {
         }
     }
 
-    /// Runs the layer on whole targets. Rotary, relative and ALiBi positions are not applied.
+    /// Runs the layer on whole targets.
+    ///
+    /// Rotary, relative and ALiBi positions are not applied.
     ///
     /// # Shapes
     ///
@@ -79,8 +81,8 @@ impl DecoderLayer {
     ///
     /// # Panics
     ///
-    /// If a layer with cross-attention gets no memory, or a layer without it gets a memory, or the
-    /// memory is of another number of sources than `B`.
+    /// If a layer with cross-attention gets no memory, a layer without it gets a memory, or the
+    /// memory does not have `B` sources.
     pub fn forward<'a>(
         &self,
         x: Tensor<3>,

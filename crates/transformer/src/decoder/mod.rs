@@ -131,16 +131,18 @@ impl Decoder {
     /// # Shapes
     ///
     /// - ids: `[B, T]`
-    /// - memory: states `[B, S, D]`; `None` for a decoder without cross-attention
+    /// - memory: states `[B, S, D]`, or `[N, S, D]` for `N` sources after [`DecoderCache::branch`];
+    ///   `None` for a decoder without cross-attention
     /// - output: `[B, T, V]`
     ///
     /// # Panics
     ///
-    /// If the number of tokens in the cache plus `T` exceeds `max_len`, or the cache belongs to a
-    /// decoder with another number of layers. If a decoder with cross-attention gets no memory, or
-    /// a decoder without it gets a memory. If the memory has another shape than the memory of
-    /// earlier calls with the cache. If `B` is not the number of branched targets or, before
-    /// [`DecoderCache::branch`], the number of sources in the memory.
+    /// - If the number of tokens in the cache plus `T` exceeds `max_len`.
+    /// - If the cache belongs to a decoder with another number of layers.
+    /// - If a decoder with cross-attention gets no memory, or a decoder without it gets a memory.
+    /// - If the memory has another shape than the memory of earlier calls with the cache.
+    /// - If `B` is not the number of targets in the last call of [`DecoderCache::branch`] or,
+    ///   without such a call, the number of sources in the memory.
     pub fn forward<'a>(
         &self,
         ids: Tensor<2, Int>,
@@ -158,7 +160,8 @@ impl Decoder {
     /// # Shapes
     ///
     /// - ids: `[B, T]`
-    /// - memory: states `[B, S, D]`; `None` for a decoder without cross-attention
+    /// - memory: states `[B, S, D]`, or `[N, S, D]` for `N` sources after [`DecoderCache::branch`];
+    ///   `None` for a decoder without cross-attention
     /// - output: `[B, T, D]`
     ///
     /// # Panics
@@ -179,7 +182,8 @@ impl Decoder {
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
-    /// - memory: states `[B, S, D]`; `None` for a decoder without cross-attention
+    /// - memory: states `[B, S, D]`, or `[N, S, D]` for `N` sources after [`DecoderCache::branch`];
+    ///   `None` for a decoder without cross-attention
     /// - output: `[B, T, D]`
     ///
     /// # Panics

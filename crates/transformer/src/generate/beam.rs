@@ -33,8 +33,8 @@ impl Continuations {
 /// `logits` holds `vocab_size` logits per row, to which the constraints are already applied.
 /// `normalizer` returns what to subtract from a row's logits: their log-sum-exp, or 0 if they are
 /// already log-probabilities. In the result, `ended` has the end symbols that are among the best
-/// `width` continuations. `continuing` has the best `width` continuations by other tokens, or fewer
-/// if there are not as many, no matter how many rows end.
+/// `width` continuations. However many rows end, `continuing` has the best `width` continuations
+/// with other tokens, or fewer if there are not as many.
 pub(super) fn choose(
     rows: &[Row],
     logits: &[f32],

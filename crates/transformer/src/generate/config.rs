@@ -19,11 +19,12 @@ pub enum Method {
         temperature: f64,
         /// Number of likeliest tokens to draw from, at least 1; `None` sets no limit.
         top_k: Option<usize>,
-        /// Total probability, in `(0, 1]`. Tokens are drawn from the smallest set of likeliest
-        /// tokens with at least this probability in total (nucleus sampling, Holtzman et al.
+        /// Minimum total probability of the tokens to draw from, in `(0, 1]`. Tokens are drawn from
+        /// the smallest set of likeliest tokens that reaches it (nucleus sampling, Holtzman et al.
         /// 2020). `None` sets no limit.
         top_p: Option<f64>,
-        /// Seed. The random draws for source `i` depend only on `seed` and `first_source + i`.
+        /// Seed of the random draws. Those for source `i` depend only on `seed` and
+        /// `first_source + i`.
         seed: u64,
         /// Index of the first source of this batch. It is 0, unless you generate a long list of
         /// sources in several batches.
@@ -87,20 +88,22 @@ impl LengthPenalty {
     }
 }
 
-/// When a beam search ends for a source: the option `early_stopping` of Hugging Face transformers.
-/// A beam of width 1 always ends at the first end symbol.
+/// The condition on which a beam search ends for a source.
+///
+/// It is the option `early_stopping` of Hugging Face transformers. A beam of width 1 always ends at
+/// the first end symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlyStopping {
-    /// When no unfinished target can become one of the `n_best` targets to return: `"never"` in
-    /// Hugging Face transformers.
+    /// The search ends when no unfinished target can become one of the `n_best` targets to return:
+    /// `"never"` in Hugging Face transformers.
     #[default]
     Never,
-    /// When `width` targets are finished, and the likeliest unfinished target would not have a
-    /// better score than the worst finished one if it ended now: `False` in Hugging Face
+    /// The search ends when `width` targets are finished and the likeliest unfinished target, if it
+    /// ended now, would not have a better score than the worst of them: `False` in Hugging Face
     /// transformers.
     Heuristic,
-    /// When `width` targets are finished: `True` in Hugging Face transformers.
+    /// The search ends when `width` targets are finished: `True` in Hugging Face transformers.
     Full,
 }
 
@@ -152,9 +155,9 @@ pub struct GenerateConfig {
     /// Maximum number of targets to return per source: the best targets of a beam, or all samples.
     #[config(default = 1)]
     pub n_best: usize,
-    /// Divisor of the positive logits of tokens that the target already has, and factor of their
-    /// negative logits (CTRL, Keskar et al. 2019, section 4.1). A value above 1 discourages
-    /// repetition.
+    /// Repetition penalty (CTRL, Keskar et al. 2019, section 4.1) for tokens that the target
+    /// already has: it divides their positive logits, and multiplies their negative logits. A value
+    /// above 1 discourages repetition.
     #[config(default = 1.0)]
     pub repetition_penalty: f64,
     /// Length, in tokens, of the n-grams that a target must not repeat. With 0, the default, a
@@ -170,12 +173,12 @@ pub struct GenerateConfig {
     /// Token ids that are never generated, except in a forced prefix or by `force_end`.
     #[config(default = "Vec::new()")]
     pub forbidden: Vec<u32>,
-    /// When a beam search ends for a source.
+    /// Condition on which a beam search ends for a source.
     #[config(default = "EarlyStopping::Never")]
     pub early_stopping: EarlyStopping,
-    /// Whether the last token that fits into a target is the end symbol, with probability 1, unless
-    /// a forced prefix has a token there: `forced_eos_token_id` in Hugging Face transformers. The
-    /// setting has no effect without `eos_id`.
+    /// Whether the end symbol is forced, with probability 1, as the last token that fits into a
+    /// target: `forced_eos_token_id` in Hugging Face transformers. If a forced prefix has a token
+    /// at this position, its token is kept. The setting has no effect without `eos_id`.
     #[config(default = false)]
     pub force_end: bool,
     /// Whether a beam search normalises the logits before the constraints change them, as in

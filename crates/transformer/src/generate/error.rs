@@ -11,8 +11,9 @@ pub enum GenerateError {
     /// The model cannot process the sources, targets or prefixes.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The model's outputs are NaN or infinite. Some of the logits at a position, but not all, may
-    /// be minus infinity.
+    /// The model's outputs are NaN or infinite.
+    ///
+    /// It is not an error if some of the logits at a position, but not all, are minus infinity.
     #[error(
         "the model's outputs for sequence {sequence} are not finite at position {position}: its parameters are damaged, have diverged, or are too large for the precision"
     )]

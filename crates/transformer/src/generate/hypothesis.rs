@@ -29,8 +29,8 @@ pub struct Hypothesis {
 pub struct StepToken {
     /// Index of the source in the batch, from 0.
     pub source: usize,
-    /// Index, from 0, of the row that this row continues, among all unfinished rows before this
-    /// step. Before the first step, there is one row per source.
+    /// Index, from 0, of the row to which the token is appended, among all rows that were
+    /// unfinished before this step. Before the first step, there is one row per source.
     pub parent: usize,
     /// The new token, which may be the end symbol.
     pub token: u32,

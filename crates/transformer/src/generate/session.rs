@@ -65,10 +65,10 @@ impl Autoregressive for DecoderSession<'_> {
 }
 
 impl Decoder {
-    /// Continues prefixes, as a language model does. The decoder must not have cross-attention.
+    /// Continues prefixes, as a language model does.
     ///
-    /// The begin symbol precedes every prefix. Returns up to `n_best` hypotheses per prefix, best
-    /// first.
+    /// The decoder must not have cross-attention. The begin symbol precedes every prefix. Returns
+    /// up to `n_best` hypotheses per prefix, best first.
     ///
     /// ```
     /// use burn::tensor::Device;

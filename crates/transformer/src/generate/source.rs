@@ -1,4 +1,4 @@
-//! The search for one source: its hypotheses, and when they are final.
+//! The search for one source: its hypotheses, and the test whether they are final.
 
 use super::beam::Continuation;
 use super::config::{EarlyStopping, GenerateConfig};

@@ -33,7 +33,7 @@ impl Top {
     pub fn offer(&mut self, row: usize, logits: &[f32], offset: f64) {
         const CHUNK: usize = 64;
         for (chunk, begin) in logits.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
-            // Of a large vocabulary, most chunks have no token to keep, and this test skips them.
+            // Most chunks of a large vocabulary have no token to keep, and this test skips them.
             let largest = chunk.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
             if !self.takes(f64::from(largest) + offset) {
                 continue;

@@ -1,6 +1,7 @@
-//! Attention with linear biases (ALiBi, Press et al. 2022): the distance between query and key,
-//! multiplied by the head's slope, is subtracted from their score. A stack that is not causal has
-//! the same bias in both directions.
+//! Attention with linear biases (ALiBi, Press et al. 2022).
+//!
+//! The distance between query and key, multiplied by the head's slope, is subtracted from their
+//! score. A stack that is not causal has the same bias in both directions.
 //!
 //! If `H` is a power of 2, the slopes of `H` heads are `2^(-8/H), 2^(-16/H), .., 2^-8`. Otherwise,
 //! let `h` be the largest power of 2 below `H`: the first `h` slopes are those of `h` heads, and

@@ -11,7 +11,7 @@ use crate::init::Init;
 
 /// A position table that is added to embeddings.
 #[derive(Module, Debug)]
-#[allow(clippy::large_enum_variant)] // A stack has one of these.
+#[allow(clippy::large_enum_variant)] // A stack has only one, so its size does not matter.
 pub enum PositionEncoding {
     /// Fixed sines and cosines.
     Sinusoidal(SinusoidalEncoding),
@@ -54,7 +54,9 @@ impl PositionEncoding {
     }
 
     /// Returns the encodings of the tokens `ids`, which follow `offset` earlier tokens of each
-    /// sequence. Token `i` has the encoding of position `offset + i`. In sources with
+    /// sequence.
+    ///
+    /// Token `i` has the encoding of position `offset + i`. In sources with
     /// [`Positions::SinusoidalFairseq`], padding gets zeros instead, and positions count only the
     /// other tokens.
     ///

@@ -11,7 +11,7 @@ use crate::init::Init;
 
 /// A positional encoding that acts in the self-attention of a stack.
 #[derive(Module, Debug)]
-#[allow(clippy::large_enum_variant)] // A stack has one of these.
+#[allow(clippy::large_enum_variant)] // A stack has only one, so its size does not matter.
 pub enum AttentionPosition {
     /// Queries and keys are rotated.
     Rotary(RotaryEncoding),
@@ -58,7 +58,7 @@ impl AttentionPosition {
 
 /// The effect of a positional encoding on self-attention, which is the same in all layers.
 #[derive(Clone, Debug)]
-#[allow(clippy::large_enum_variant)] // A pass has one of these.
+#[allow(clippy::large_enum_variant)] // A pass has only one, so its size does not matter.
 pub(crate) enum PositionTerm {
     /// Rotation of queries and keys.
     Rotation(Rotation),

@@ -2,7 +2,8 @@
 //!
 //! At position `p`, dimensions `i` and `i + K/2` of a head are rotated by the angle
 //! `p * 10000^(-2i / K)`. The dot product of a query at `p` and a key at `q` then depends only on
-//! the two vectors before rotation and on `p - q`.
+//! the two vectors before rotation and on `p - q`. The paper rotates the adjacent dimensions `2i`
+//! and `2i + 1` instead.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};

@@ -78,9 +78,9 @@ pub enum WeightsError {
     NotFinite {
         /// Name of the tensor.
         name: String,
-        /// Number of these elements or scales.
+        /// Number of elements that are infinite or NaN, or of scales that are too large.
         count: usize,
-        /// Number of all elements of the tensor.
+        /// Number of all elements of the tensor, or of all its scales.
         total: usize,
     },
     /// A tensor is missing in the file or in the given parameters.

@@ -204,8 +204,9 @@ impl WeightsFile {
         &self.tensors
     }
 
-    /// Returns the metadata of a safetensors file, or of the first shard. Files of other formats
-    /// have no metadata.
+    /// Returns the metadata of a safetensors file, or of the first shard.
+    ///
+    /// Files of other formats have no metadata.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
@@ -301,8 +302,9 @@ impl WeightsFile {
 
 /// Returns whether a file that begins with `start` is a PyTorch checkpoint.
 fn is_pytorch(start: &[u8]) -> bool {
-    // A checkpoint is a ZIP archive, or a pickle of protocol 2 to 5. The length of a header of
-    // safetensors may begin like a pickle, but its header begins with `{`, at byte 8.
+    // A checkpoint is a ZIP archive, or a pickle of protocol 2 to 5. A safetensors file begins with
+    // the length of its header, whose bytes may look like the start of a pickle. However, its byte
+    // 8 is always `{`, the first byte of the header.
     let is_pickle = matches!(start, [0x80, 2..=5, ..]) && start.get(8) != Some(&b'{');
     is_pickle || start.starts_with(b"PK\x03\x04")
 }

@@ -11,9 +11,9 @@ pub struct TensorInfo {
     pub dtype: String,
     /// Shape, as in the file.
     pub shape: Vec<usize>,
-    /// Key of the entry of a checkpoint's outermost dictionary that holds the tensor: `model` in
-    /// `{"model": {..}, "optimizer": {..}}`. The entry is a dictionary itself. `None` for tensors
-    /// that are not in such an entry, and in safetensors files.
+    /// Key, in a checkpoint's outermost dictionary, of the inner dictionary that holds the tensor:
+    /// `model` in `{"model": {..}, "optimizer": {..}}`. `None` for tensors that are not in such an
+    /// inner dictionary, and in safetensors files.
     pub group: Option<String>,
 }
 

@@ -31,10 +31,11 @@ pub struct ImportOptions {
     /// chooses the entry. It fails if several entries are possible and none has a usual name, such
     /// as `model`.
     pub entry: Option<String>,
-    /// Tensors to rename: pairs of a name in the file and the name in the layout. The name in the
-    /// file is the whole name of one tensor, which begins with the name of its entry if it has one,
-    /// or a name within an entry. The latter renames the tensors of this name in all entries. The
-    /// name in the layout never begins with the name of an entry.
+    /// Tensors to rename: pairs of a name in the file and the name in the layout.
+    ///
+    /// The name in the file is either the whole name of one tensor, including the name of its
+    /// entry, or a name within an entry, which renames the tensors of this name in all entries. The
+    /// name in the layout never includes the name of an entry.
     pub rename: Vec<(String, String)>,
     /// Whether to skip tensors that the model does not have, and Python objects that are neither
     /// tensors nor plain data, instead of rejecting the file. Tensors in other entries than the
@@ -46,7 +47,7 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
-    /// Returns these options. Those that are not set have the values of `others`.
+    /// Fills the options that are not set with the values of `others`.
     pub fn or(self, others: Self) -> Self {
         Self {
             layout: self.layout.or(others.layout),

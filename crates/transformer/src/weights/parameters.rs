@@ -13,8 +13,9 @@ use super::named::{MapNamed, VisitNamed, map_named, visit_named};
 /// Parameters by name, in alphabetical order.
 pub type Parameters = BTreeMap<String, TensorData>;
 
-/// Returns the floating-point parameters of a module. The name of a parameter is its path in the
-/// module.
+/// Returns the floating-point parameters of a module.
+///
+/// The name of a parameter is its path in the module.
 pub fn parameters<M: Module>(module: &M) -> Parameters {
     struct Values(Parameters);
     impl VisitNamed for Values {

@@ -17,7 +17,7 @@ const MAX_OPERATIONS: u64 = 2_000_000;
 /// Maximum total number of bytes of all operations and their arguments.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Maximum number of bytes of one argument. An argument that is a line is limited by `MAX_BYTES`.
+/// Maximum number of bytes of one argument. Only `MAX_BYTES` limits an argument that is a line.
 const MAX_ARGUMENT: u64 = 16 << 20;
 
 /// Magic number that is pickled at the beginning of a legacy checkpoint, in little-endian order.

@@ -46,7 +46,8 @@ impl PyTorchFile {
             return Err(WeightsError::PyTorch(what));
         }
         // The elements of a tensor that `Tensor.expand` returned share memory, so a small file can
-        // describe tensors that would exhaust the memory.
+        // describe tensors that would exhaust the memory. All tensors together may therefore have
+        // at most 16 times the size of the file.
         let claimed: u64 = tensors
             .values()
             .map(|tensor| tensor.byte_len() as u64)

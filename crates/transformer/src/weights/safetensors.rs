@@ -117,7 +117,7 @@ fn not_f32(name: &str, dtype: &str) -> WeightsError {
     }
 }
 
-/// Converts an error of the format's reader.
+/// Converts an error of the `safetensors` crate.
 fn file(error: ::safetensors::SafeTensorError) -> WeightsError {
     WeightsError::NotSafetensors(error.to_string())
 }

@@ -1,5 +1,7 @@
-//! Weight tying (paper, section 3.4): vocabulary matrices of a file that equal its target embedding
-//! become one parameter with it, unless the options ask for separate ones.
+//! Weight tying of imported models (paper, section 3.4).
+//!
+//! A vocabulary matrix of a file that equals the target embedding shares its parameter, unless the
+//! options ask for separate parameters.
 
 use std::collections::BTreeMap;
 
@@ -87,8 +89,10 @@ impl Vocabulary {
     }
 
     /// Puts the matrices that are parameters of the model into `parameters`, and returns which ones
-    /// the model shares. A generator that the file lacks is taken from the target embedding. So is
-    /// a source embedding, if the model can share it.
+    /// the model shares.
+    ///
+    /// A generator that the file lacks is taken from the target embedding. A source embedding that
+    /// the file lacks is also taken from it, if the model can share it.
     ///
     /// # Errors
     ///

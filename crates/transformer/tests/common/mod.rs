@@ -14,11 +14,14 @@ use transformer::weights::{MapNamed, VisitNamed, map_named, visit_named};
 pub struct Backend {
     pub name: &'static str,
     pub device: Device,
-    /// Maximum absolute difference of an output from the reference. In `families.rs`, it is
-    /// relative to the largest element of the reference if this is above 1.
+    /// Maximum absolute difference of an output from the reference.
+    ///
+    /// In `families.rs`, it is relative to the largest element of the reference if this is above 1.
     pub output: f32,
     /// Maximum difference of a gradient from the reference, relative to the largest element of the
-    /// reference. In `families.rs`, it is relative to 0.1 if all elements are smaller.
+    /// reference.
+    ///
+    /// In `families.rs`, it is relative to 0.1 if all elements are smaller.
     pub gradient: f32,
 }
 
@@ -248,8 +251,9 @@ pub fn parameters<M: Module>(module: &M) -> Vec<(String, TensorData)> {
         .collect()
 }
 
-/// Returns the paths and gradients of all parameters, in the order of the module's fields. The
-/// gradient is `None` if the parameter has none.
+/// Returns the paths and gradients of all parameters, in the order of the module's fields.
+///
+/// The gradient is `None` if the parameter has none.
 pub fn parameter_gradients<M: Module>(
     module: &M,
     gradients: &Gradients,

@@ -103,7 +103,8 @@ fn gelu(x: Tensor<2>) -> Tensor<2> {
     }
 }
 
-/// Returns GELU by its approximation, `x σ(a x + b x³)`.
+/// Returns the tanh approximation of GELU as `x σ(a x + b x³)`. [`ARGUMENT`] holds `a` and `b`, and
+/// says why this equals the form with tanh.
 fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
     let [a, b] = ARGUMENT;
     let square = x.clone() * x.clone();

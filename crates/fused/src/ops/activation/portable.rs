@@ -195,7 +195,7 @@ fn slope<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B
             let density = B::float_mul_scalar(density, factor.into());
             B::float_add(normal::<B>(x.clone()), B::float_mul(x, density))
         }
-        // σ(u) + x σ(u) (1 - σ(u)) u'
+        // σ(s) (1 + x (1 - σ(s)) s'), with the argument s of the sigmoid
         Activation::GeluTanh | Activation::GegluTanh => {
             let [argument, slope] = argument::<B>(x.clone());
             let sigmoid = B::sigmoid(argument);
@@ -205,8 +205,8 @@ fn slope<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B
     }
 }
 
-/// Returns the argument `u = a x + b x³` of the approximated GELU `x σ(u)`, and the derivative of
-/// `u`.
+/// Returns `s = a x + b x³`, the argument of the sigmoid in the tanh approximation of GELU,
+/// `x σ(s)`, and the derivative `s'`. [`ARGUMENT`] holds `a` and `b`.
 fn argument<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let [a, b] = ARGUMENT;
     let square = B::float_mul(x.clone(), x.clone());

@@ -9,8 +9,8 @@ use crate::backend::flex::{self, FlexTensor};
 use crate::memory::buffer::Buffer;
 use crate::profile::Timer;
 
-/// The fast path of an Adam update. Also returns the sum of squares of the gradient's elements that
-/// belong to the part if `is_measured`, else 0.
+/// The fast path of an Adam update. Also returns the sum of squares of the gradient's elements
+/// `state.part` if `is_measured`, else 0.
 pub(super) fn step(
     adam: &Adam,
     state: AdamState,
@@ -45,7 +45,7 @@ pub(super) fn step(
 /// The fast path of a sum of squares.
 pub(super) fn sum_of_squares(x: FlexTensor) -> Tensor<1> {
     let _timer = Timer::of("gradient_norm");
-    // A slice can be contiguous, and `to_contiguous` would copy it.
+    // `to_contiguous` would copy a slice of a larger tensor even if the slice is contiguous.
     let x = match x.layout().is_contiguous() {
         true => x,
         false => x.to_contiguous(),

@@ -99,8 +99,10 @@ impl Adam {
         }
     }
 
-    /// Returns the updated state, as [`step`](Self::step) without a scale does, and the sum of
-    /// squares of the gradient's elements `state.part` as a tensor `[1]`. The sum equals
+    /// Returns the updated state, as [`step`](Self::step) without a scale does, and a sum of
+    /// squares of the gradient, as a tensor `[1]`.
+    ///
+    /// The sum is that of the elements `state.part`, and equals
     /// [`sum_of_squares`](crate::sum_of_squares) of these elements exactly. On flex, it is computed
     /// in the same pass as the update.
     ///

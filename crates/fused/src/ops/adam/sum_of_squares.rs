@@ -2,8 +2,9 @@
 
 use burn::tensor::Tensor;
 
-/// Returns the sum of squares `Σ x²` of all elements, as a tensor `[1]`. On flex without autodiff,
-/// a contiguous f32 tensor is not copied.
+/// Returns the sum of squares `Σ x²` of all elements, as a tensor `[1]`.
+///
+/// On flex without autodiff, a contiguous f32 tensor is not copied.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};

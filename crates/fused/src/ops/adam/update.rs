@@ -34,17 +34,21 @@ impl Adam {
     }
 }
 
-/// A parameter and its moments, without autodiff. The moments may be those of a part of the
-/// parameter; updates then change only this part, as when processes divide the work.
+/// A parameter and its moments, without autodiff.
+///
+/// The moments may be those of a part of the parameter. Updates then change only this part, as when
+/// several processes each update a part of the elements.
 #[derive(Clone, Debug)]
 pub struct AdamState {
     /// The parameter, `w`, `[N]`.
     pub parameter: Tensor<1>,
-    /// The elements of the parameter that are updated; `0..N` for all of them.
+    /// Range of the parameter's elements that are updated; `0..N` for all of them. Its length is
+    /// `P`.
     pub part: Range<usize>,
-    /// First moment `m`, the moving average of the gradients, of the elements `part`.
+    /// First moment `m` of the elements `part`, `[P]`: the moving average of their gradients.
     pub moment_1: Tensor<1>,
-    /// Second moment `v`, the moving average of the squared gradients, of the elements `part`.
+    /// Second moment `v` of the elements `part`, `[P]`: the moving average of their squared
+    /// gradients.
     pub moment_2: Tensor<1>,
 }
 

@@ -19,8 +19,8 @@ use crate::profile::Timer;
 /// The operations that Burn dispatches to the backend flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait AttentionOps: Backend {
-    /// Returns the attention of a sequence to itself, `[B, T, H * K]`, from packed queries, keys
-    /// and values, `[B, T, H + 2 * G, K]`.
+    /// Returns the output of self-attention, `[B, T, H * K]`, from packed queries, keys and values,
+    /// `[B, T, H + 2 * G, K]`.
     fn fused_self_attention(
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
@@ -29,8 +29,8 @@ pub(crate) trait AttentionOps: Backend {
         dropout: Dropout,
     ) -> FloatTensor<Self>;
 
-    /// Returns the attention `[B, T, H * K]` of queries `[B, T, H, K]` to packed keys and values
-    /// `[B, S, 2 * G, K]`.
+    /// Returns the output of cross-attention, `[B, T, H * K]`, from queries, `[B, T, H, K]`, and
+    /// packed keys and values, `[B, S, 2 * G, K]`.
     fn fused_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,

@@ -27,8 +27,8 @@ pub use self::cache_index::CacheIndex;
 pub use self::terms::ScoreTerms;
 use super::dropout::draw;
 
-/// Returns the attention of a sequence to itself, or `None` if there is no fast path for the
-/// tensors.
+/// Returns the output of self-attention, or `None` if there is no fast path for the tensors or the
+/// terms.
 ///
 /// On flex in f32, the attention weights are not kept for the backward pass, which computes them
 /// again. On other backends and in other precisions, there is a fast path only with autodiff. For
@@ -74,8 +74,10 @@ pub fn self_attention<'a>(
     None
 }
 
-/// Returns the attention of one sequence to another, or `None` if there is no fast path for the
-/// tensors or the terms; see [`self_attention`]. With a bias, there is no fast path.
+/// Returns the output of cross-attention, or `None` if there is no fast path for the tensors or the
+/// terms; see [`self_attention`].
+///
+/// With a bias, there is no fast path.
 ///
 /// # Shapes
 ///
@@ -129,12 +131,12 @@ fn is_grouped(n_heads: usize, of_keys: usize) -> bool {
     of_keys > 0 && n_heads.is_multiple_of(of_keys)
 }
 
-/// Returns the attention of one query per target to keys and values in a cache, or `None` if there
-/// is no fast path for the tensors or the mask.
+/// Returns the output of attention with one query per target, and with keys and values from a
+/// cache. Returns `None` if there is no fast path for the tensors or the terms.
 ///
 /// A target is a sequence that is being decoded, such as a hypothesis of a beam search. Keys and
-/// values are not copied out of the cache if it is contiguous. There is a fast path only on flex in
-/// f32 without autodiff.
+/// values are not copied out of the cache if it is contiguous and not a view of a larger tensor.
+/// There is a fast path only on flex in f32 without autodiff.
 ///
 /// # Shapes
 ///

@@ -6,14 +6,17 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Bool, Tensor};
 
-/// The scale, bias and mask of the attention scores before the softmax. The scores are
-/// `scale Q K^T + bias`, and minus infinity for blocked keys.
+/// The scale, bias and mask of the attention scores before the softmax.
+///
+/// The scores are `scale Q K^T + bias`, and minus infinity for blocked keys.
 ///
 /// An optional mask converts into terms with the scale `1 / sqrt(d_head)` and without a bias, as in
 /// Vaswani et al. (2017). `d_head` is the number of features of a head.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScoreTerms<'a> {
-    /// Blocked keys, `true` = blocked; `None` if all are visible.
+    /// Attention mask, `true` = blocked, `[B or 1, H or 1, T or 1, S or 1]` for `B` sequences, `H`
+    /// heads, `T` queries and `S` keys. [`attention_step`](crate::attention_step()) needs another
+    /// shape, which it documents. `None` if all keys are visible.
     pub mask: Option<&'a Tensor<4, Bool>>,
     /// Bias that is added to the scores of every sequence, `[1, H, T, S]` for `H` heads, `T`
     /// queries and `S` keys.

@@ -1,5 +1,4 @@
-//! The gradient of cross-entropy of the outputs of a linear layer, computed in chunks of rows, for
-//! any backend.
+//! The gradient of `linear_cross_entropy`, computed in chunks of rows, for any backend.
 
 use std::marker::PhantomData;
 

@@ -43,7 +43,7 @@ pub(super) fn cross_entropy(
     Tensor::from_dispatch(Dispatch::fused_cross_entropy(logits, target, options))
 }
 
-/// The fast path of cross-entropy of the outputs of a linear layer.
+/// The fast path of [`linear_cross_entropy`](super::linear_cross_entropy).
 pub(super) fn linear_cross_entropy(
     [x, weight]: [Tensor<2>; 2],
     bias: Tensor<1>,

@@ -57,7 +57,8 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
         // NaN.
         let mean = sum_of(logits) / vocab_size as f64;
         let target_logit = f64::from(logits[target]) * (1.0 - smoothing);
-        // Without smoothing, the mean may be minus infinity, since a logit of another id may be.
+        // The mean is minus infinity if any logit is. Without smoothing, the mean is therefore not
+        // used, because minus infinity times 0 is NaN.
         let smoothed = if smoothing > 0.0 {
             mean * smoothing
         } else {

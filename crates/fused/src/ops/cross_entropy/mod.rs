@@ -1,6 +1,6 @@
 //! Cross-entropy over a vocabulary, with label smoothing and padding.
 //!
-//! With `p = softmax(logits)` and `ε` the label smoothing, a row's loss is
+//! With `p = softmax(logits)`, the label smoothing `ε` and a vocabulary of `V` ids, a row's loss is
 //! `-(1 - ε) log p(target) - ε / V Σ_v log p(v)`.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]

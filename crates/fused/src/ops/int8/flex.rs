@@ -110,12 +110,9 @@ impl Matrix {
         let mut y = Buffer::arbitrary(batch * length * table.rows);
         let ids = ids.into_data();
         for (y, id) in y.chunks_mut(table.rows.max(1)).zip(ids.iter::<i64>()) {
-            let id = usize::try_from(id).ok().filter(|id| *id < table.columns);
-            let id = id.unwrap_or_else(|| {
-                panic!(
-                    "a token id is not an id of a vocabulary of {}",
-                    table.columns
-                )
+            let known = usize::try_from(id).ok().filter(|id| *id < table.columns);
+            let id = known.unwrap_or_else(|| {
+                panic!("token id {id} is not in a vocabulary of {}", table.columns)
             });
             for (i, y) in y.iter_mut().enumerate() {
                 let w = table.data[i * table.strides[0] + id * table.strides[1]];

@@ -20,9 +20,11 @@ const MAX_BLOCK: usize = 128;
 /// memory that 8-bit integers save.
 const MIN_BLOCK: usize = 8;
 
-/// Returns whether matrices of 8-bit integers have fast paths on this device: the device is flex,
-/// and [`fast_paths`](crate::fast_paths()) are on. Only tensors without autodiff take these fast
-/// paths, but the function ignores whether the device has autodiff.
+/// Returns whether matrices of 8-bit integers have fast paths on this device.
+///
+/// The device must be flex, and [`fast_paths`](crate::fast_paths()) must be on. Only tensors
+/// without autodiff take these fast paths, but the function ignores whether the device has
+/// autodiff.
 #[must_use]
 pub fn takes_int8(device: &Device) -> bool {
     #[cfg(feature = "flex")]
@@ -68,9 +70,10 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
     Tensor::from_data(quantised.unwrap_or(data), &device)
 }
 
-/// Quantises a matrix of numbers, which must have two axes, as [`quantize_int8`] does. Returns
-/// `None` for a matrix without elements, or if the matrix's size along `axis` has no divisor from 8
-/// to 128.
+/// Quantises the data of a matrix with two axes, as [`quantize_int8`] does.
+///
+/// Returns `None` for a matrix without elements, or if the matrix's size along `axis` has no
+/// divisor from 8 to 128.
 ///
 /// # Panics
 ///
@@ -103,8 +106,10 @@ pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData
     Some(int8_data(integers, [rows, columns], sizes, &scales))
 }
 
-/// Returns the tensor data of a quantised matrix. `block` is the shape of a block. Integers and the
-/// scales of the blocks are in row-major order.
+/// Returns the tensor data of a quantised matrix.
+///
+/// `block` is the shape of a block. The integers, and the scales of the blocks, are in row-major
+/// order.
 ///
 /// # Panics
 ///

@@ -82,9 +82,9 @@ pub(super) fn layer_norm_with(
     beta: Tensor<1>,
     statistics: Statistics,
 ) -> Tensor<2> {
-    // Without autodiff, Burn's own layer norm is as fast.
+    // Without autodiff, Burn's own layer norm is as fast, but it cannot leave out the mean.
     #[cfg(all(feature = "flex", feature = "autodiff"))]
-    if x.device().is_autodiff()
+    if (x.device().is_autodiff() || !statistics.is_centred)
         && crate::backend::flex::takes(&x)
         && crate::backend::flex::takes(&gamma)
     {

@@ -12,8 +12,10 @@ use burn::tensor::{Tensor, module};
 #[cfg(feature = "flex")]
 use super::int8::flex as int8;
 
-/// Returns `x W + b` for any number of rows. The weight may be quantised, with blocks along its
-/// first axis; see [`quantize_int8`](crate::quantize_int8()).
+/// Returns `x W + b` for any number of rows.
+///
+/// The weight may be quantised, with blocks along its first axis; see
+/// [`quantize_int8`](crate::quantize_int8()).
 ///
 /// # Shapes
 ///
@@ -57,8 +59,10 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     module::linear(x, weight, bias)
 }
 
-/// Returns `x W^T + b` for any number of rows. The weight may be quantised, with blocks along its
-/// second axis; see [`quantize_int8`](crate::quantize_int8()).
+/// Returns `x W^T + b` for any number of rows.
+///
+/// The weight may be quantised, with blocks along its second axis; see
+/// [`quantize_int8`](crate::quantize_int8()).
 ///
 /// # Shapes
 ///

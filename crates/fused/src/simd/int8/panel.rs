@@ -63,9 +63,9 @@ impl Int8Matrix<'_> {
         self.strides[0] == 1 && self.block.is_multiple_of(4)
     }
 
-    /// Packs all groups of at most [`PANEL`] columns, each of which is contiguous in memory.
-    /// Packing one group at a time, as [`pack`](Self::pack) does, would read each cache line
-    /// several times.
+    /// Packs all groups of a panel of at most [`PANEL`] columns. Each column must be contiguous in
+    /// memory. Packing one group at a time, as [`pack`](Self::pack) does, would read each cache
+    /// line several times. `by_column` and `by_group` are scratch memory.
     #[inline(always)]
     pub(super) fn pack_panel(
         &self,

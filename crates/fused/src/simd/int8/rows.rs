@@ -60,7 +60,7 @@ impl Rows {
         &self.words[begin..][..self.words_per_block]
     }
 
-    /// Returns the scale of one block of a row, and 128 times the sum of its integers.
+    /// Returns the scale of one block of a row, and 128 times the sum of the block's integers.
     #[inline(always)]
     pub fn scale(&self, row: usize, block: usize) -> (f32, i32) {
         self.scales[row * self.n_blocks + block]

@@ -42,7 +42,8 @@ pub struct OptimizationArgs {
     /// Number of steps in which the learning rate rises
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub warmup: Option<usize>,
-    /// Weight decay of AdamW, times the learning rate; biases and norms have none [default: 0.01]
+    /// Weight decay of AdamW, which multiplies it by the learning rate; biases and norms have none
+    /// [default: 0.01]
     #[arg(long, value_name = "DECAY", allow_negative_numbers = true, value_parser = number::<f32>(NOT_NEGATIVE))]
     pub weight_decay: Option<f32>,
     /// Clip the global gradient norm to this value

@@ -20,13 +20,15 @@ const MAX_LENGTH: usize = 256;
 #[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct PretrainedArgs {
-    /// Train the model of this folder of Hugging Face further, with its tokeniser
+    /// Fine-tune the model in this Hugging Face folder, with its tokeniser
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["preset", "config"], value_parser = recorded_path())]
     pub from: Option<PathBuf>,
-    /// Language of sources, for a model of several languages, such as eng_Latn [default: that of --config, or the tokeniser's]
+    /// Language of the sources, such as eng_Latn, if the model is multilingual [default: that of
+    /// --config, or the tokeniser's]
     #[arg(long, value_name = "CODE")]
     pub source_lang: Option<String>,
-    /// Language of targets, for a model of several languages, such as deu_Latn [default: that of --config, or the model's]
+    /// Language of the targets, such as deu_Latn, if the model is multilingual [default: that of
+    /// --config, or the model's]
     #[arg(long, value_name = "CODE")]
     pub target_lang: Option<String>,
 }

@@ -13,8 +13,8 @@ use crate::args::{BenchArgs, name_of};
 use crate::device::DeviceName;
 use crate::terminal::output;
 
-/// Inputs of the measurement of one shape on one backend. A shape is a model with its batch size
-/// and sequence length.
+/// Inputs for measuring one shape on one backend. A shape is a model with its batch size and
+/// sequence length.
 pub(super) struct Bench<'a> {
     pub(super) args: &'a BenchArgs,
     /// Name of the shape.

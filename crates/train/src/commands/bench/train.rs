@@ -40,8 +40,8 @@ struct Figures {
     forward_ms: f64,
     /// Median time of a backward pass, in milliseconds.
     backward_ms: f64,
-    /// Median time in which gradients are exchanged with other processes, in milliseconds; `None`
-    /// for a single process.
+    /// Median time in which gradients and parameters are exchanged with other processes, in
+    /// milliseconds; `None` for a single process.
     #[serde(skip_serializing_if = "Option::is_none")]
     exchange_ms: Option<f64>,
     /// Median time of an update by the optimizer, in milliseconds.
@@ -164,9 +164,10 @@ fn example(sizes: &Sizes, rng: &mut ChaCha8Rng) -> Example {
     Example { source, target }
 }
 
-/// Takes a training step with the examples of this process. `tokens` is the number of labels of all
-/// processes. Returns five durations in seconds: the whole step, its forward pass, its backward
-/// pass, its exchange of gradients and parameters, and its update.
+/// Takes a training step with the examples of this process, and returns five durations in seconds.
+///
+/// These are the durations of the whole step, its forward pass, its backward pass, its exchange of
+/// gradients and parameters, and its update. `tokens` is the number of labels of all processes.
 fn step(
     learner: &mut Learner<Transformer>,
     examples: &[Example],

@@ -100,9 +100,10 @@ fn is_same_folder(a: &Path, b: &Path) -> bool {
     whole(a) == whole(b)
 }
 
-/// Groups runs that differ in their seed only. Runs with the same seed are never in one group,
-/// because the mean of a group must be a mean over seeds. The groups are in the order of their
-/// first runs.
+/// Groups runs that differ in their seed only, in the order of the first run of each group.
+///
+/// Runs with the same seed are never in one group, because the mean of a group must be a mean over
+/// seeds.
 fn grouped(runs: Vec<Overview>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {

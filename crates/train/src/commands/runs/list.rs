@@ -130,7 +130,7 @@ fn sort(runs: &mut [Listed], by: Column) {
 }
 
 /// Orders runs by the name of the metric that decides their best evaluation, then by its value, the
-/// best first. Runs without a value of this metric come last.
+/// best first. Runs without a best evaluation come last.
 fn by_best(a: &Overview, b: &Overview) -> Ordering {
     let (a, b) = match (a.best, b.best) {
         (Some(a), Some(b)) => (a, b),

@@ -30,9 +30,11 @@ impl Metrics {
         "test_chrf",
     ];
 
-    /// Returns the metrics of a run. Scores of the trained model come from `summary.json`, which
-    /// says on which split the model was scored. Other metrics, and some that this file lacks, come
-    /// from the last step, or from the last or best evaluation.
+    /// Returns the metrics of a run.
+    ///
+    /// Scores of the trained model come from `summary.json`, which says on which split the model
+    /// was scored. Other metrics, and some that this file lacks, come from the last step, or from
+    /// the last or best evaluation.
     pub(super) fn of(run: &Overview) -> Self {
         let best = run.best.as_ref();
         let best_by = |field| {

@@ -40,9 +40,11 @@ pub(super) fn value(value: &Value) -> String {
     }
 }
 
-/// Formats a number. Whole numbers below 1e9 keep all digits. Other numbers have two to four
-/// decimal places from 0.001 to 1000, and none from 1000 to 1e9. Below 0.001 and from 1e9 on,
-/// numbers have an exponent, as in `1.234e-4`.
+/// Formats a number for a table.
+///
+/// Whole numbers below 1e9 keep all digits. Other numbers have two to four decimal places from
+/// 0.001 to 1000, and none from 1000 to 1e9. Below 0.001 and from 1e9 on, numbers have an exponent,
+/// as in `1.234e-4`.
 pub(super) fn number(number: f64) -> String {
     let size = number.abs();
     if !number.is_finite() || number == number.round() && size < 1e9 {

@@ -144,8 +144,8 @@ fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
     Ok(folder.join("model.safetensors"))
 }
 
-/// Writes the files of a folder of Hugging Face other than the weights. `path` is the folder of the
-/// run.
+/// Writes all files of a folder in the Hugging Face format except the weights. `path` is the folder
+/// of the run.
 fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) -> Result<()> {
     let is_pretrained =
         matches!(&run.config.data, DataConfig::Text(text) if text.pretrained.is_some());
@@ -168,8 +168,8 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
     Ok(())
 }
 
-/// Says, for an error message, which layout can represent a model. If `is_folder` is true,
-/// considers only layouts of Hugging Face.
+/// Returns the part of an error message that says which layout can represent a model. If
+/// `is_folder` is true, considers only Hugging Face layouts.
 fn able(config: &TransformerConfig, is_folder: bool) -> String {
     let layout = match is_folder {
         false => Some(Layout::Native),

@@ -86,8 +86,10 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     Ok(())
 }
 
-/// Imports a file of weights, or a folder of Hugging Face. For a file in a layout of Hugging Face,
-/// a `config.json` beside the file is read, too. `options` take precedence over `config.json`.
+/// Imports a file of weights, or a folder in the Hugging Face format.
+///
+/// For a file in a Hugging Face layout, a `config.json` beside the file is also read. `options`
+/// take precedence over `config.json`.
 fn read(path: &Path, options: ImportOptions) -> Result<Imported, WeightsError> {
     if !path.is_dir() {
         let file = WeightsFile::open(path)?;
@@ -144,8 +146,8 @@ pub(super) fn flags_of(config: &TransformerConfig) -> String {
     )
 }
 
-/// Returns the settings of the run that is created. Rejects a single stack, and a model that does
-/// not fit the sequences of the task.
+/// Returns the settings of the run that is created. Rejects a single encoder or decoder, and a
+/// model that does not fit the sequences of the task.
 fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageError> {
     let reject = |what: String| Err(UsageError::new("--run-dir", "", what));
     if imported.contents != Contents::Model {

@@ -34,10 +34,11 @@ pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     }
 }
 
-/// Writes parameters to a file, and returns the size of the file as text. If the write fails, no
-/// partial file is left. A symbolic link is followed. If `dtype` is `None`, quantised matrices stay
-/// quantised, and other parameters are written in f32. Prints a warning about elements that become
-/// infinite in f16.
+/// Writes parameters to a file, and returns the size of the file as text.
+///
+/// If the write fails, no partial file is left. A symbolic link is followed. If `dtype` is `None`,
+/// quantised matrices stay quantised, and other parameters are written in f32. Prints a warning
+/// about elements that become infinite in f16.
 pub(super) fn write(
     path: &Path,
     parameters: &Parameters,
@@ -83,8 +84,8 @@ fn warn_of_infinite(parameters: &Parameters) {
         let too_large = |x: &f32| x.is_finite() && x.abs() >= 65_520.0;
         let count = data.iter::<f32>().filter(too_large).count();
         if count > 0 {
-            output::note(&format!(
-                "warning: {name}: {count} elements become infinite in f16; --dtype bf16 or f32"
+            output::warn(&format!(
+                "{name}: {count} elements become infinite in f16; --dtype bf16 or f32"
             ));
         }
     }

@@ -24,10 +24,11 @@ pub(super) struct Exported<'a> {
 }
 
 impl Exported<'_> {
-    /// Returns Python code that builds the module and loads the file. For a single encoder or
-    /// decoder, the code only builds the module. For the layout `paper`, the code is a comment with
-    /// the hyper-parameters. `None` for the native layout, and for a single encoder or decoder in
-    /// any layout but `torch-nn`.
+    /// Returns Python code that builds the module and loads the file.
+    ///
+    /// For a single encoder or decoder, the code only builds the module. For the layout `paper`,
+    /// the code is a comment with the hyper-parameters. Returns `None` for the native layout, and
+    /// for a single encoder or decoder in any layout but `torch-nn`.
     pub(super) fn code(&self) -> Option<String> {
         if self.contents != Contents::Model {
             let code = || format!("from torch import nn\n{}", self.torch_nn_stack());
@@ -209,7 +210,7 @@ impl Exported<'_> {
         .join("\n")
     }
 
-    /// Returns code for a model of Hugging Face; `None` for any other layout.
+    /// Returns code for a Hugging Face model; `None` for any other layout.
     fn hugging_face(&self) -> Option<String> {
         let mut fields = weights::hugging_face_config(self.config, self.layout)?;
         if let Some(vocabularies) = self.vocabularies {

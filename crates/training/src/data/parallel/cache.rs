@@ -143,7 +143,10 @@ impl TokenCache {
     /// Checks that all sequences are inside the file `tokens`, and that their ids are in the
     /// vocabularies.
     fn check(&self, vocab_sizes: [usize; 2]) -> Result<()> {
-        let count = self.tokens.len() as u64 / self.width;
+        let bytes = self.tokens.len() as u64;
+        let is_whole = bytes.is_multiple_of(self.width);
+        anyhow::ensure!(is_whole, "{bytes} bytes are not a whole number of tokens");
+        let count = bytes / self.width;
         for pair in 0..self.pairs() {
             let (start, lengths) = self.entry(pair);
             let end = start.checked_add(lengths.iter().sum::<usize>() as u64);

@@ -9,11 +9,11 @@ use crate::error::UsageError;
 use crate::files::{TemporaryFolder, open_or_create};
 use crate::notes;
 
-/// Prefixes of the folder names of two kinds of caches: tokenised corpora and trained tokenisers.
+/// Prefixes of folder names: one for tokenised corpora, and one for trained tokenisers.
 pub(super) const PAIRS: &str = "pairs-";
 pub(super) const TOKENIZER: &str = "tokenizer-";
 
-/// Suffixes of the names of incomplete folders and of replaced folders.
+/// Suffixes of folder names: one for incomplete folders, and one for replaced folders.
 const TEMPORARY: [&str; 2] = [".tmp", ".old"];
 
 /// Opens the cache `name` in the folder `caches`. Makes the cache first if it does not exist or is

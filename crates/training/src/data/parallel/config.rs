@@ -84,8 +84,10 @@ impl TextConfig {
         }
     }
 
-    /// Returns the options for reading the corpora. `max_bytes` is at least 16 KiB, and allows 64
-    /// bytes per token, which is far more than texts have.
+    /// Returns the options for reading the corpora.
+    ///
+    /// `max_bytes` is 64 bytes for each token of the larger `max_length`, but at least 16 KiB.
+    /// Tokens of real texts have far fewer than 64 bytes on average.
     pub fn read_options(&self) -> ReadOptions {
         let [source, target] = self.max_length.each();
         ReadOptions {

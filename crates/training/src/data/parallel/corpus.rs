@@ -43,7 +43,7 @@ pub struct ReadOptions {
     /// Whether invalid UTF-8 is replaced; otherwise it is an error.
     pub lossy: bool,
     /// Maximum number of bytes of a text. Pairs with a longer source or target are skipped, because
-    /// the time to tokenise a word grows with the square of its length.
+    /// the time to train a BPE tokeniser grows with the square of the length of a word.
     pub max_bytes: usize,
 }
 
@@ -106,7 +106,7 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or is not a regular file.
+    /// If a file cannot be read, is not a regular file, or is empty.
     pub fn fingerprints(&self) -> Result<Vec<Fingerprint>, UsageError> {
         self.files().map(Fingerprint::of).collect()
     }

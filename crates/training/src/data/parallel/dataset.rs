@@ -92,6 +92,8 @@ impl Dataset for ParallelDataset {
         }
     }
 
+    /// Returns the examples of training batch `index`, counted from 1. Ignores the batch size.
+    ///
     /// # Panics
     ///
     /// If the data set was opened for inference.
@@ -105,9 +107,11 @@ impl Dataset for ParallelDataset {
         plan.batch(&epoch, index).iter().map(example).collect()
     }
 
-    /// Returns the first validation examples, at most `n`, whichever split is asked for, because
-    /// there are no other held-out examples. A data set that was opened for inference reads the
-    /// examples from their files, and returns fewer if it cannot read the files.
+    /// Returns the first validation examples, at most `n`, for every split, because a parallel
+    /// corpus has no other held-out examples.
+    ///
+    /// A data set that was opened for inference reads the examples from their files, and returns
+    /// fewer if it cannot read the files.
     fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
         match &self.corpora {
             Some(corpora) => corpora.validation.iter().take(n).cloned().collect(),

@@ -12,15 +12,15 @@ const MAX_PAIRS: usize = 2000;
 
 /// Pairs of the training corpus that are held out for validation.
 ///
-/// A pair is held out if its hash is below a limit. A pair and its duplicates are therefore in the
-/// same split in every run. If more than 2,000 different pairs are below the limit, the 2,000 pairs
-/// with the smallest hashes are held out. If no hash is below the limit, the pair with the smallest
-/// hash is held out.
+/// A pair is held out if its hash is below a limit, which is `valid_share` times 2^64. Duplicates
+/// have the same hash, so a pair and its duplicates are always in the same split. If more than
+/// 2,000 different pairs are below the limit, the 2,000 pairs with the smallest hashes are held
+/// out. If no hash is below the limit, the pair with the smallest hash is held out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeldOut {
     /// The held-out pairs without duplicates, in the order of the corpus.
     pairs: Vec<Pair>,
-    /// Indices in the corpus of the held-out pairs and their duplicates, in increasing order.
+    /// Indices of the held-out pairs and their duplicates in the corpus, in increasing order.
     indices: Vec<u64>,
     /// Number of pairs in the corpus.
     of: u64,
@@ -125,7 +125,7 @@ impl ValidationPairs {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or has too few pairs to hold some out.
+    /// If a file cannot be read, or has too few different pairs to hold some out.
     pub fn of_run(config: &TextConfig, options: ReadOptions) -> Result<Self, UsageError> {
         let held_out = HeldOut::of(config)?;
         Self::new(&config.valid, held_out.as_ref(), options)

@@ -66,7 +66,8 @@ impl ParallelDataset {
         Ok(Self::new(config, tokenizers))
     }
 
-    /// Reads the corpora to resume a run. The arguments are those of [`prepare`](Self::prepare).
+    /// Reads the corpora to resume a run. `caches` and `eval_size` have the same meaning as in
+    /// [`prepare`](Self::prepare).
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::SearchDefaults;
 
-/// Default number of tokens of a batch when a pretrained model is trained.
+/// Default `batch_tokens` of a run that fine-tunes a pretrained model.
 pub(crate) const BATCH_TOKENS: usize = 2048;
 
 /// The tokeniser of a pretrained model, and the model's settings that concern texts. Texts get the
@@ -31,7 +31,7 @@ pub struct PretrainedConfig {
     pub source_language: Option<String>,
     /// Language of targets; `None` for the language in the model's files, if they name one.
     pub target_language: Option<String>,
-    /// Settings of generation in the model's files. If `target_language` is set, the prefix depends
-    /// on it instead.
+    /// Generation settings from the model's files. If `target_language` is set, it determines the
+    /// prefix instead.
     pub search: SearchDefaults,
 }

@@ -39,7 +39,7 @@ pub(crate) use template::is_language;
 /// Translates texts into token ids and back.
 pub struct Tokenizer {
     inner: Arc<Inner>,
-    /// Factors by which `inner` can lengthen a text.
+    /// Maximum factors by which `inner` can lengthen a text.
     growth: Growth,
     /// Size of the vocabulary: the largest token id plus 1 or, with the tokeniser of a pretrained
     /// model, the size of the model's vocabulary.
@@ -278,8 +278,8 @@ impl Tokenizer {
     }
 
     /// Returns the name of a token. In a byte-level vocabulary, it is the token's text with `▁` for
-    /// blanks. In other vocabularies, and for a token with a part of a character, it is the name in
-    /// the vocabulary.
+    /// blanks. In other vocabularies, and for a token with an incomplete character, it is the name
+    /// in the vocabulary.
     pub fn token(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
         if !matches!(self.inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
@@ -293,9 +293,9 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the text of token ids, as the tokenizers library decodes them, without special tokens
-    /// if `skips_special`. The text is empty if the library fails, and truncated if it could become
-    /// longer than 4 MiB.
+    /// Returns the text of token ids, as the tokenizers library decodes them, without special
+    /// tokens if `skips_special`. The text is empty if the library fails, and truncated if it could
+    /// become longer than 4 MiB.
     fn decoded(&self, ids: &[u32], skips_special: bool) -> String {
         let ids = self.growth.bounded_ids(ids, &self.inner);
         let text = contain(|| self.inner.decode(ids, skips_special));

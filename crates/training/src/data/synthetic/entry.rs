@@ -17,11 +17,11 @@ pub struct TaskEntry<C> {
     pub settings: fn() -> C,
     /// Creates the task from its settings.
     pub create: fn(&C) -> Result<Box<dyn Dataset>, UsageError>,
-    /// Settings of the model and its training that solve the task.
+    /// Model and training settings that solve the task.
     pub recipe: Recipe,
 }
 
-/// Settings of the model and its training that solve a synthetic task on two CPU cores.
+/// Model and training settings that solve a synthetic task on two CPU cores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recipe {
     /// Width of the model.

@@ -33,7 +33,8 @@ pub const STATE: &str = "state.json";
 ///
 /// # Errors
 ///
-/// If no checkpoint can be used, or if a newer version of this program wrote one of a later step.
+/// If no checkpoint can be used, or if a newer version of this program wrote the newest undamaged
+/// one.
 pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
     let found = checkpoints.newest(check_files);
     let (step, files, skipped) = found.map_err(|error| match &error {
@@ -54,8 +55,8 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
     Ok((step, files))
 }
 
-/// Rejects a checkpoint that lacks a required file, or whose state is damaged or of a different
-/// step than the name of its folder says.
+/// Rejects a checkpoint that lacks a required file, or whose state is damaged or not of the step in
+/// the name of its folder.
 fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {
     files.get(CONFIG)?;
     files.open(MODEL)?;
@@ -88,8 +89,9 @@ pub(super) fn at_step(
 }
 
 /// Rejects a configuration that differs from the checkpoint's in one of the settings that are fixed
-/// for the whole run, such as `model` and `seed`. Parameters, optimizer state and later steps
-/// depend on these settings.
+/// for the whole run, such as `model` and `seed`.
+///
+/// Parameters, optimizer state and later steps depend on these settings.
 ///
 /// # Errors
 ///

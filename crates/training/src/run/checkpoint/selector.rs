@@ -20,7 +20,8 @@ pub enum CheckpointSelector {
     Best,
     /// The checkpoint of this step.
     Step(usize),
-    /// The mean of the parameters of the newest checkpoints. The number says how many.
+    /// The mean of the parameters of the newest checkpoints. The number says how many, at
+    /// least 1.
     Average(usize),
 }
 

@@ -39,10 +39,10 @@ pub enum Content<'a> {
 /// Reason why a checkpoint cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// A file is missing or differs from what was written. Other checkpoints may be undamaged.
+    /// A file is missing or differs from what was written, or no checkpoint of the run is usable.
     #[error("{path}: {what}")]
     Damaged {
-        /// Path of the damaged file, or of a folder without an undamaged checkpoint.
+        /// Path of the damaged file, or of the folder of checkpoints if it has no usable one.
         path: String,
         /// What is wrong with the file or folder.
         what: String,
@@ -172,9 +172,10 @@ impl Checkpoints {
         Ok(path)
     }
 
-    /// Reads a checkpoint's files and verifies the checksums of all of them. Files of weights are
-    /// kept open, not in memory. The files that were named in a call of [`without`](Self::without)
-    /// are not kept.
+    /// Reads a checkpoint's files and verifies the checksums of all of them.
+    ///
+    /// Files of weights are kept open, not in memory. The files that were named in a call of
+    /// [`without`](Self::without) are not kept.
     ///
     /// # Errors
     ///
@@ -249,8 +250,8 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// If no checkpoint can be used, or if a newer version of this program wrote one of a later
-    /// step.
+    /// If no checkpoint can be used, or if a newer version of this program wrote the newest
+    /// undamaged one.
     pub fn newest(
         &self,
         check: impl Fn(usize, &LoadedCheckpoint) -> Result<(), CheckpointError>,

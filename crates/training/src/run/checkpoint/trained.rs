@@ -69,9 +69,10 @@ impl TrainedRun {
     }
 }
 
-/// Reads the model of a run folder. Returns the step of the checkpoint and the model. This function
-/// uses `config` instead of the folder's `config.json`, so that it also works for a run with a data
-/// set of your own.
+/// Reads the model of a run folder, and returns the step of the checkpoint and the model.
+///
+/// This function uses `config` instead of the folder's `config.json`, so that it also works for a
+/// run with a data set of your own.
 ///
 /// # Errors
 ///
@@ -144,6 +145,10 @@ fn mean_of_last(
     k: usize,
 ) -> Result<(usize, Parameters), UsageError> {
     let steps = checkpoints.steps();
+    if k == 0 {
+        let what = "needs at least one checkpoint for an average, not 0";
+        return Err(unusable(checkpoints.folder(), what));
+    }
     if steps.len() < k {
         let what = format!("has {} checkpoints, fewer than {k} ({{}})", steps.len());
         let error = unusable(checkpoints.folder(), what);

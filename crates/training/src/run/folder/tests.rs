@@ -65,7 +65,7 @@ fn links_in_a_run_lead_nowhere() {
             fs::write(&file, bytes).unwrap();
         }
     }
-    // A new folder may have a file `lock` and nothing else.
+    // The folder of a new run may already have a file `lock`, but not a link of that name.
     let new = parent.path().join("new");
     fs::create_dir(&new).unwrap();
     fs::write(&other, "mine").unwrap();

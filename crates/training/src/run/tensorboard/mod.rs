@@ -134,7 +134,7 @@ impl Observer for TensorBoard {
             Event::Begin { first, .. } => self.begin(first),
             Event::Metrics(metrics) => self.log(metrics),
             Event::Evaluation(evaluation) => self.log(evaluation),
-            // Metrics arrive only every few steps, so there is usually nothing to flush.
+            // A flush after every step costs little, because metrics arrive only every few steps.
             Event::Step { .. } | Event::Checkpoint { .. } | Event::End => self.flush(),
             _ => Ok(()),
         }

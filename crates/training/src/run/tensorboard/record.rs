@@ -46,7 +46,8 @@ mod tests {
 
     #[test]
     fn a_frame_is_that_of_other_writers() {
-        // Event files of earlier TensorFlow versions begin with this header of an event of 24 bytes.
+        // Event files of earlier TensorFlow versions begin with this header of an event of 24
+        // bytes.
         let frame = framed(&[0; 24]);
         let header = [0x18, 0, 0, 0, 0, 0, 0, 0, 0xa3, 0x7f, 0x4b, 0x22];
         assert_eq!(frame[..12], header);

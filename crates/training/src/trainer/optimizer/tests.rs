@@ -54,14 +54,14 @@ impl ByHand {
 }
 
 fn check(config: &OptimizerConfig, decay: [f64; 3], clip: impl Fn([f64; 3]) -> [f64; 3]) {
-    check_scaled(config, decay, &clip, 1.0, false);
     for is_known in [false, true] {
-        check_scaled(config, decay, &clip, 8.0, is_known);
+        check_scaled(config, decay, &clip, 1.0, is_known);
     }
+    check_scaled(config, decay, &clip, 8.0, true);
 }
 
-/// Checks the updates for gradients of a loss that was multiplied by `loss_scale`. `is_known` says
-/// whether the caller passes the global norm of the gradients.
+/// Checks the updates for gradients of a loss that was multiplied by `loss_scale`. If `is_known` is
+/// true, the optimizer receives the global norm of the gradients even if it does not need it.
 fn check_scaled(
     config: &OptimizerConfig,
     decay: [f64; 3],

@@ -1,4 +1,4 @@
-//! What the `config.json` of each family says about the model.
+//! Import options and sizes from the `config.json` of each model family.
 
 use serde_json::json;
 
@@ -8,7 +8,7 @@ use crate::weights::error::WeightsError;
 use crate::weights::layout::Layout;
 use crate::weights::options::ImportOptions;
 
-/// The families, by their `model_type`.
+/// The supported model families, by their `model_type`.
 const FAMILIES: [&str; 7] = ["bart", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5"];
 
 /// The sizes in a `config.json`, which the weights must have, too.
@@ -76,7 +76,7 @@ fn t5(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), W
         "gelu" => (Layout::T5, Activation::Gelu),
         "gelu_new" => (Layout::T5, Activation::GeluTanh),
         "silu" => (Layout::T5, Activation::Swish),
-        // In T5, "gated-gelu" always meant the tanh form.
+        // In T5, "gated-gelu" always means the tanh approximation of GELU.
         "gated-gelu" | "gated-gelu_new" => (Layout::T5Gated, Activation::GegluTanh),
         "gated-silu" => (Layout::T5Gated, Activation::Swiglu),
         other => {

@@ -1,5 +1,8 @@
-//! The fields of a `config.json`. Each is used, must have one supported value, is known to be
-//! neutral, is `null`, `false` or empty, or is reported.
+//! The fields of a `config.json`.
+//!
+//! The import uses some fields, and requires others to have the only supported value. It skips
+//! fields that are known not to change the model, and unknown fields that are `null`, `false` or
+//! empty. It reports all other unknown fields.
 
 use std::collections::BTreeMap;
 use std::path::Path;

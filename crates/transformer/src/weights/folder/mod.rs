@@ -20,8 +20,8 @@ use super::file::WeightsFile;
 use super::import::{Imported, import};
 use super::options::ImportOptions;
 
-/// Names of files in a folder, in the order in which they are looked for: weights in one file, or
-/// an index, which names the shards of weights in several files.
+/// Names of weight files and shard indices, in the order in which a folder is searched for them. An
+/// index names the shards of a model whose weights are in several files.
 const WEIGHTS: [&str; 4] = [
     "model.safetensors",
     "model.safetensors.index.json",
@@ -29,7 +29,7 @@ const WEIGHTS: [&str; 4] = [
     "pytorch_model.bin.index.json",
 ];
 
-/// A model in a folder of Hugging Face, whose configuration has been read.
+/// A Hugging Face model folder whose configuration has been read.
 ///
 /// The supported families are T5 (also T5 1.1, Flan-T5 and mT5), BART, mBART, M2M100 (also NLLB),
 /// Marian and Pegasus.
@@ -133,7 +133,7 @@ fn open_weights(folder: &Path) -> Result<WeightsFile, WeightsError> {
     Ok(file)
 }
 
-/// Reads an index: the shard of each tensor.
+/// Reads an index, and returns the file name of each tensor's shard.
 fn weight_map(path: &Path) -> Result<BTreeMap<String, String>, WeightsError> {
     let index = read_json(path)?;
     let Some(Value::Object(map)) = index.get("weight_map") else {

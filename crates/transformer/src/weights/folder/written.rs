@@ -5,11 +5,11 @@ use serde_json::{Map, Value, json};
 use crate::config::{Activation, NormPlacement, Positions, TransformerConfig};
 use crate::weights::layout::Layout;
 
-/// Returns the fields of the `config.json` of an exported model, among them `model_type`; `None` if
-/// Hugging Face has no family for the layout.
+/// Returns the `config.json` fields of an exported model, including `model_type`; `None` if Hugging
+/// Face has no model family for the layout.
 ///
 /// The configuration must be one that the layout can represent. The caller must add the fields
-/// about tokens other than padding, such as `decoder_start_token_id`.
+/// about special tokens other than padding, such as `decoder_start_token_id`.
 pub fn hugging_face_config(
     config: &TransformerConfig,
     layout: Layout,

@@ -58,9 +58,10 @@ impl Layout {
         }
     }
 
-    /// Returns `config` with the choices of the models that have this layout: norms, positions,
-    /// activation, biases and scales, and for Hugging Face's layouts also weight tying. Sizes,
-    /// dropout and `pad_id` do not change.
+    /// Returns `config` with the choices of the models that have this layout.
+    ///
+    /// The choices are norms, positions, activation, biases and scales, and for Hugging Face's
+    /// layouts also weight tying. Sizes, dropout and `pad_id` do not change.
     ///
     /// ```
     /// use transformer::weights::Layout;
@@ -99,7 +100,7 @@ impl Layout {
         }
     }
 
-    /// Returns the layout of Hugging Face that can represent a model, if there is one.
+    /// Returns the Hugging Face layout that can represent a model, if there is one.
     ///
     /// ```
     /// use transformer::TransformerConfig;
@@ -144,7 +145,8 @@ impl Layout {
         if config.norm_variance != usual.norm_variance {
             return Some(("norm_variance", value(&config.norm_variance)));
         }
-        // Pegasus has the names of M2M100 and the positions of Marian, which are not in the files.
+        // Pegasus has the tensor names of M2M100 and the positions of Marian, without a table in
+        // the file.
         let is_pegasus = self == Self::M2m100 && config.positions == Positions::SinusoidalHalves;
         if config.positions != usual.positions && !is_pegasus {
             return Some(("positions", value(&config.positions)));

@@ -38,21 +38,23 @@ pub enum Layout {
 
 choices!(Layout, "layout", {
     Native: "native", "This program's own";
-    Paper: "paper", "encoder.layers.0.self_attn.w_q: models with the paper's names";
-    Labml: "labml", "encoder.layers.0.self_attn.query.linear: labml's annotated implementation";
-    Annotated: "annotated", "encoder.layers.0.self_attn.linears.0: the Annotated Transformer";
-    TorchNn: "torch-nn", "encoder.layers.0.self_attn.in_proj_weight: torch.nn.Transformer";
-    Bart: "bart", "model.encoder.layernorm_embedding: BART and mBART of Hugging Face";
-    M2m100: "m2m100", "model.encoder.layer_norm: M2M100, NLLB and Pegasus of Hugging Face";
-    Marian: "marian", "model.encoder.layers.0.self_attn.q_proj: Marian of Hugging Face";
-    T5Gated: "t5-gated", "encoder.block.0.layer.1.DenseReluDense.wi_0: T5 1.1, Flan-T5, mT5";
-    T5: "t5", "encoder.block.0.layer.0.SelfAttention.q: T5 of Hugging Face";
+    Paper: "paper", "The paper's names, such as encoder.layers.0.self_attn.w_q";
+    Labml: "labml", "labml's annotated implementation: encoder.layers.0.self_attn.query.linear";
+    Annotated: "annotated", "The Annotated Transformer: encoder.layers.0.self_attn.linears.0";
+    TorchNn: "torch-nn", "torch.nn.Transformer: encoder.layers.0.self_attn.in_proj_weight";
+    Bart: "bart", "Hugging Face's BART and mBART: model.encoder.layernorm_embedding";
+    M2m100: "m2m100", "Hugging Face's M2M100, NLLB and Pegasus: model.encoder.layer_norm";
+    Marian: "marian", "Hugging Face's Marian: model.encoder.layers.0.self_attn.q_proj";
+    T5Gated: "t5-gated", "T5 1.1, Flan-T5 and mT5: encoder.block.0.layer.1.DenseReluDense.wi_0";
+    T5: "t5", "Hugging Face's T5: encoder.block.0.layer.0.SelfAttention.q";
 });
 
 impl Layout {
-    /// Returns the end of a tensor name that every whole model of this layout has, and that no file
-    /// of a later layout in [`Choice::ALL`](crate::Choice::ALL) has. `None` if the names of
-    /// self-attention weights are enough to tell the layout from the later ones.
+    /// Returns the end of a tensor name that tells this layout from all later layouts in
+    /// [`Choice::ALL`](crate::Choice::ALL).
+    ///
+    /// Every whole model of this layout has such a name, and no file of a later layout has one.
+    /// `None` if the names of self-attention weights are enough to tell the layouts apart.
     pub(in crate::weights) fn mark(self) -> Option<&'static str> {
         match self {
             Self::Bart => Some("coder.layernorm_embedding.weight"),

@@ -35,7 +35,7 @@ pub enum Dtype {
 choices!(Dtype, "dtype", {
     F32: "f32", "Exact";
     F16: "f16", "Half the size, values up to 65,504";
-    BF16: "bf16", "Half the size, 3 significant digits";
+    BF16: "bf16", "Half the size, the range of f32, 2 to 3 significant digits";
     Int8: "int8", "A quarter of the size: 8 bits with a scale for each block; layout native only";
 });
 

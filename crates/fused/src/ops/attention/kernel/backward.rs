@@ -35,7 +35,8 @@ pub(in super::super) struct Backward<'a> {
     pub grad: &'a [f32],
 }
 
-/// Gradients of a group of heads of a sequence, each a vector with the head's rows of `K` elements.
+/// Gradients for one group of heads in one sequence. Each gradient is a vector of rows of `K`
+/// elements.
 struct Grads<'a, 'b> {
     /// Gradients of the queries of each head, `[H / G][T]`.
     query: &'b mut [Vec<&'a mut [f32]>],
@@ -147,8 +148,8 @@ impl Attention<'_> {
         (query, packed)
     }
 
-    /// Computes the gradients of a group of heads of a sequence, and adds the gradient of the bias
-    /// to `bias`, `[H / G, T, S]`.
+    /// Computes the gradients for one group of heads in one sequence, and adds the gradient of the
+    /// bias to `bias`, `[H / G, T, S]`.
     fn backward_group(
         &self,
         [row, group]: [usize; 2],

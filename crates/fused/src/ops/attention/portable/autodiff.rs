@@ -170,7 +170,7 @@ impl<B: Backend> Backward<B, 2> for BiasedSelfAttention {
         let attention = Attention::<B>::of_self(packed, kept.masks, kept.form);
         let attention = attention.with_bias(ScoreBias::Added(bias));
         let [packed_node, bias_node] = parents;
-        // The bias of ALiBi is fixed, so it has no node.
+        // A fixed bias, as in ALiBi, needs no gradient, so it has no node here.
         let (parts, bias) =
             attention.backward(kept.output, kept.weights, grad, bias_node.is_some());
         register::<B, 1>(grads, [packed_node], [B::float_cat(parts.into(), 2)]);

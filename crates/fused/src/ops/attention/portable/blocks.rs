@@ -27,8 +27,9 @@ use super::masks::{LONG, Masks, WeightDropout};
 use crate::backend::portable::size;
 use crate::ops::dropout::portable::{DropoutMask, dropped_by_key, scale};
 
-/// Maximum number of attention weights of a block of more than 32 queries, for [`LONG`] keys or
-/// more. All weights of a block are in memory at the same time.
+/// Maximum number of attention weights of a block of queries, for [`LONG`] keys or more. All
+/// weights of a block are in memory at the same time. The minimum block size of 32 queries (see
+/// `blocks`) overrides this maximum.
 const AT_ONCE: usize = 1 << 21;
 
 /// The inputs of attention.

@@ -24,8 +24,8 @@ use crate::backend::portable::on_all_backends;
     Autodiff
 )]
 pub(crate) trait PortableAttention: Backend {
-    /// Returns the attention of a sequence to itself, `[B, T, H * K]`, from packed queries, keys
-    /// and values, `[B, T, H + 2 * G, K]`.
+    /// Returns the output of self-attention, `[B, T, H * K]`, from packed queries, keys and values,
+    /// `[B, T, H + 2 * G, K]`.
     fn portable_self_attention(
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
@@ -38,8 +38,8 @@ pub(crate) trait PortableAttention: Backend {
         attention.with_bias(bias).forward().0
     }
 
-    /// Returns the attention `[B, T, H * K]` of queries `[B, T, H, K]` to packed keys and values
-    /// `[B, S, 2 * G, K]`.
+    /// Returns the output of cross-attention, `[B, T, H * K]`, from queries, `[B, T, H, K]`, and
+    /// packed keys and values, `[B, S, 2 * G, K]`.
     fn portable_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,

@@ -64,8 +64,8 @@ pub struct TokenizerConfig {
     /// Whether a vocabulary may have fewer than `vocab_size` tokens if the corpus does not have
     /// enough. Otherwise, such a corpus is an error.
     pub or_fewer: Sides<bool>,
-    /// Whether a single tokeniser is trained for sources and targets. A path of only one file has
-    /// no effect then.
+    /// Whether a single tokeniser is trained for sources and targets. If it is, and only one of
+    /// `source_file` and `target_file` is given, that file is ignored.
     pub joint: bool,
     /// Whether texts are converted to lower case.
     pub lower_case: bool,

@@ -40,10 +40,11 @@ pub(super) fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     contain(call).map_err(|panic| format!("cannot be used by the tokenizers library ({panic})"))
 }
 
-/// Rejects a `tokenizer.json` with which the tokenizers library panics, runs out of memory or
-/// returns no tokens while it parses the file or encodes a text, and returns the reason: invalid
-/// JSON, a SentencePiece table whose header states a size that is larger than the table, and a
-/// template with an undefined special token.
+/// Returns an error, which is the reason, if the tokenizers library cannot use a `tokenizer.json`.
+///
+/// The library would run out of memory with a SentencePiece table whose header states too large a
+/// size, and it would panic with a template that adds an undefined special token. Tables whose
+/// header cannot be read, and invalid JSON, are errors as well.
 fn check_content(json: &[u8]) -> Result<(), String> {
     let read: Checked =
         serde_json::from_slice(json).map_err(|error| format!("{FOREIGN} ({error})"))?;

@@ -7,8 +7,9 @@ use tokenizers::{NormalizedString, Normalizer, Tokenizer as Inner};
 
 use super::table::longest_replacement;
 
-/// Maximum product of the factors by which the parts of a tokeniser can lengthen a text. The
-/// product of a real tokeniser is at most some thousand.
+/// Maximum factor by which a tokeniser may lengthen a text when it encodes or decodes the text. The
+/// factor is the product of the factors of its parts. For real tokenisers, it is at most a few
+/// thousand.
 const LARGEST: u64 = 100_000;
 
 /// Maximum number of special tokens that a template may add to a text.
@@ -18,7 +19,7 @@ const MOST_ADDED: usize = 1000;
 /// the tokenizers library needs up to 200 bytes of memory for each of its bytes.
 const LONGEST: u64 = 4 << 20;
 
-/// Factors by which the parts of a tokeniser can lengthen a text at most.
+/// Maximum factors by which the parts of a tokeniser can lengthen a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Growth {
     normalizer: u64,
@@ -62,8 +63,12 @@ impl Growth {
         })
     }
 
-    /// Returns the longest beginning of `text`, in pieces, that has at most [`LONGEST`] bytes after
-    /// normalization, and after the largest growth that later parts can cause.
+    /// Returns the longest beginning of `text` that cannot become longer than [`LONGEST`] bytes
+    /// when it is encoded.
+    ///
+    /// With a normalizer, a long text is measured in pieces: the function normalizes each piece,
+    /// and multiplies its new size by the maximum factor of the later parts. The text is then
+    /// truncated at the end of a piece.
     pub fn bounded_text<'a>(self, text: &'a str, inner: &Inner) -> &'a str {
         // A piece of this size has at most `LONGEST` bytes after all parts.
         let piece = (LONGEST / self.normalizer.saturating_mul(self.after)) as usize;
@@ -171,23 +176,24 @@ fn growth_by_insertion(fields: &Map<String, Value>) -> u64 {
 /// kind, without the texts in its fields.
 fn growth_of_kind(fields: &Map<String, Value>) -> u64 {
     let text = |name| fields.get(name).and_then(Value::as_str);
-    // The library replaces every occurrence of this text by a blank. The empty text occurs before
-    // every character.
+    // The library replaces every occurrence of the text in this field by a blank. The empty text
+    // occurs before every character.
     let replaces = |name| 1 + u64::from(text(name) == Some(""));
     match text("type") {
         // Encoding gives each byte a character of at most two bytes. Decoding replaces bytes that
         // are not UTF-8 by a character of three bytes.
         Some("ByteLevel") => 3,
-        // Blanks around a Chinese character, and the parts of a character with accents.
+        // It puts blanks around Chinese characters, decomposes characters with accents, and
+        // converts texts to lower case.
         Some("BertNormalizer") => 6,
-        // The largest factors of Unicode's normalization forms in UTF-8.
+        // These are the maximum factors by which Unicode's normalization forms lengthen UTF-8.
         Some("NFC" | "NFD") => 3,
         Some("NFKC" | "NFKD") => 11,
         Some("Lowercase") => 2,
         Some("Precompiled") => text("precompiled_charsmap").map_or(1, longest_replacement),
         Some("BPEDecoder") => replaces("suffix"),
         Some("CTC") => replaces("word_delimiter_token"),
-        // A blank before each token.
+        // It puts a blank before each token.
         Some("WordPiece") => 2,
         _ => 1,
     }
@@ -242,7 +248,7 @@ mod tests {
             let doubling = replace(pattern, "a");
             assert_eq!(of(normalizers(&vec![doubling; 9])).normalizer, 512);
         }
-        // The normalizers of ALBERT, but for the table of SentencePiece.
+        // These are the normalizers of ALBERT without the SentencePiece table.
         let quotes = |quote: &str| replace(json!({ "String": quote }), "\"");
         let albert = normalizers(&[
             quotes("``"),
@@ -303,7 +309,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_truncated_before_they_grow() {
-        // Each `a` becomes a thousand.
+        // The normalizers replace each `a` by 1,000 of them.
         let grow = vec![replace(json!({"String": "a"}), "aaaaaaaaaa"); 3];
         let inner = tokenizer(normalizers(&grow));
         let growth = Growth::of(&inner).unwrap();

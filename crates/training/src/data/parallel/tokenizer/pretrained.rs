@@ -115,8 +115,9 @@ impl PretrainedTokenizer {
         inner.with_padding(None);
         let without = inner.with_truncation(None);
         without.map_err(|error| wrong(error.to_string()))?;
-        // `get_vocab` copies the whole vocabulary. The caller reads the weights after this function
-        // and before `Tokenizer::pretrained`, where the copy would be beside them.
+        // `get_vocab` copies the whole vocabulary. The largest id is found here, before the caller
+        // reads the weights of the model, so that the copy and the weights are not in memory
+        // together.
         let largest_id = inner.get_vocab(true).into_values().max();
         Ok(Self {
             largest_id,

@@ -1,9 +1,10 @@
 //! The table of a SentencePiece normalizer (`precompiled_charsmap`), which replaces texts by
 //! others.
 
-/// Returns the size in bytes of the longest text by which a SentencePiece table in base64 replaces
-/// another; at least 1. The table has the size of a trie in four bytes, the trie, and then the
-/// texts, each with a zero byte at its end.
+/// Returns the size in bytes of the longest replacement text in a SentencePiece table; at least 1.
+///
+/// The table is given in base64. Its first four bytes are the size of a trie. The trie follows, and
+/// then the replacement texts, each with a zero byte at its end.
 pub(super) fn longest_replacement(base64: &str) -> u64 {
     let trie = table_size(base64).unwrap_or(0);
     let texts = decoded(base64).skip(4 + trie as usize);
@@ -48,7 +49,7 @@ pub(super) fn table_size(base64: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A trie of four bytes, and then the texts `ab`, `abcde` and `a`: twenty bytes.
+    /// A header, a trie of four bytes, and then the texts `ab`, `abcde` and `a`: 19 bytes.
     const TABLE: &str = "BAAAAAAAAABhYgBhYmNkZQBhAA==";
 
     #[test]

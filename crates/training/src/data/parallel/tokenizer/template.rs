@@ -68,7 +68,7 @@ impl Template {
     }
 }
 
-/// Returns the index in the encoding of the language token that the template has added; `None` if
+/// Returns the position of the language token that the template has added to an encoding; `None` if
 /// there is none.
 fn language_of(encoding: &Encoding, tokenizer: &Tokenizer) -> Option<usize> {
     let added = encoding.get_special_tokens_mask();

@@ -2,7 +2,7 @@
 
 use crate::weights::layout::rule::{Kind, Part, Rule};
 
-/// Returns the part with the index `first`, from 0, of a packed parameter of `of` equal parts.
+/// Returns part `first`, from 0, of a packed parameter that consists of `of` equal parts.
 pub(super) const fn part(first: usize, of: usize) -> Part {
     Part {
         first,
@@ -39,7 +39,7 @@ pub(super) struct Table {
     pub norm: [&'static str; 2],
     /// Prefix in the layout's names before `encoder.` or `decoder.`, such as `model.`, or empty.
     pub before: &'static str,
-    /// The layout's name for the list of a stack's layers.
+    /// The layout's name for the list of layers in a stack, such as `layers`.
     pub layers: &'static str,
 }
 
@@ -72,9 +72,10 @@ impl Table {
         self
     }
 
-    /// Adds the rules for one linear layer in every layer of a stack. In `theirs`, `{p}` stands for
-    /// `weight` or `bias`. `ours` is the name of this crate's layer and the part of it to which the
-    /// rules apply.
+    /// Adds the rules for one linear layer in every layer of a stack.
+    ///
+    /// In `theirs`, `{p}` stands for `weight` or `bias`. `ours` is the name of this crate's layer
+    /// and the part of it to which the rules apply.
     pub fn linear(self, stack: &str, theirs: &str, ours: (&str, Part)) -> Self {
         self.packed(stack, theirs, Part::WHOLE, ours)
     }
