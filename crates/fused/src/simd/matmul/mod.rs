@@ -20,6 +20,7 @@
 //! AMX, their parts take the path [`amx`], which multiplies whole tiles. Otherwise, their parts
 //! take the packed path, which then multiplies pairs of elements (see [`bf16`]).
 
+mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod bf16;

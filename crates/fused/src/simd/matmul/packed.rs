@@ -6,14 +6,16 @@ use std::ops::Range;
 
 use pulp::Simd;
 
+use super::ahead::Ahead;
 use super::format::Format;
 use super::part::{At, Part, ROWS};
 use crate::memory::arena::CACHE_LINE;
 
 /// Maximum number of words in each column of a packed piece of `W`. With this many words and
-/// [`PACK_COLUMNS`] columns, a piece has 384 KiB, which fit in the L2 cache of most recent
-/// processors. With fewer words, sums would be stored and loaded more often.
-const PACK_WORDS: usize = 512;
+/// [`PACK_COLUMNS`] columns, a piece has 192 KiB. Two pieces fit in the L2 cache of most recent
+/// processors: one that is packed and the next one, which is prefetched. With fewer words, sums would
+/// be stored and loaded more often.
+const PACK_WORDS: usize = 256;
 
 /// Maximum number of columns of `W` in a packed piece.
 pub(super) const PACK_COLUMNS: usize = 192;
@@ -73,6 +75,8 @@ struct Piece<'a, S: Simd, const V: usize> {
     words: usize,
     columns: Range<usize>,
     panels: &'a [[S::f32s; V]],
+    /// The piece that is packed next.
+    next: Ahead,
 }
 
 impl<S: Simd, const V: usize> Piece<'_, S, V> {
@@ -151,6 +155,15 @@ impl Part<'_, '_, '_> {
             }
             for begin in (0..width).step_by(PACK_COLUMNS) {
                 let columns = begin..width.min(begin + PACK_COLUMNS);
+                let next = if columns.end < width {
+                    let columns = columns.end..width.min(columns.end + PACK_COLUMNS);
+                    Ahead::of(&self, rows.clone(), columns)
+                } else if rows.end < k {
+                    let rows = rows.end..k.min(rows.end + depth);
+                    Ahead::of(&self, rows, 0..width.min(PACK_COLUMNS))
+                } else {
+                    Ahead::default()
+                };
                 let (rows, columns) = (rows.clone(), columns.clone());
                 match F::ELEMENTS {
                     1 => self.pack_w::<S, V>(simd, rows.clone(), columns.clone(), packed_w),
@@ -165,6 +178,7 @@ impl Part<'_, '_, '_> {
                     words,
                     columns,
                     panels,
+                    next,
                 };
                 for (first_column, sums) in &mut self.sums {
                     if *first_column == begin {
@@ -228,8 +242,14 @@ impl Part<'_, '_, '_> {
         const { assert!(V == 2 || V == 3, "the cases below are for these") };
         let first = piece.rows.start;
         let mut column = piece.columns.start;
-        for w in piece.panels.chunks_exact(piece.words) {
+        let panels = piece.columns.len().div_ceil(V * S::F32_LANES);
+        let shares = self.y.len().div_ceil(R) * panels;
+        for (panel, w) in piece.panels.chunks_exact(piece.words).enumerate() {
             let at = At { row, column };
+            if cfg!(target_arch = "x86_64") && panel < panels {
+                let share = row / R * panels + panel;
+                piece.next.prefetch(self.w.data, share, shares);
+            }
             let left = piece.columns.end - column;
             match (left / S::F32_LANES, left % S::F32_LANES) {
                 (0, 0) => return,
