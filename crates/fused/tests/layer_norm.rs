@@ -143,3 +143,19 @@ fn different_sizes_are_rejected() {
     let ones = |n: usize| Tensor::<1>::ones([n], &device);
     fused::layer_norm(Tensor::ones([1, 3], &device), ones(2), ones(3), EPSILON);
 }
+
+#[test]
+fn rms_norm_has_the_same_bits_without_autodiff() {
+    let norm = |device: &Device| {
+        let data = |shape: &[usize], seed| {
+            let elements = elements(shape.iter().product(), seed);
+            TensorData::from(&elements.iter().map(|&x| x as f32).collect::<Vec<f32>>()[..])
+        };
+        // A transposed tensor is not contiguous.
+        let x = Tensor::<1>::from_data(data(&[37, 5], 1), device).reshape([37, 5]);
+        let gamma = Tensor::<1>::from_data(data(&[37], 2), device);
+        fused::layer_norm(x.transpose(), gamma, None, EPSILON).into_data()
+    };
+    let device = Device::flex();
+    assert_eq!(norm(&device), norm(&device.autodiff()));
+}

@@ -113,10 +113,11 @@ impl TrainingMemory {
                 (rank as f64 * columns, 4.0 * layers)
             }
         };
-        // On flex, processes divide the moments of all but small parameters.
-        let divided = match config.execution.backend.as_str() {
-            "flex" => 8.0 * trained * (1.0 - 1.0 / processes as f64),
-            _ => 0.0,
+        // On flex, processes divide the moments of large parameters. LoRA's matrices are small.
+        let is_flex = config.execution.backend.split(':').next() == Some("flex");
+        let divided = match is_flex && optimization.lora.is_none() {
+            true => 8.0 * trained * (1.0 - 1.0 / processes as f64),
+            false => 0.0,
         };
         let whole = state_bytes(config, parameters as usize, trained as usize) as f64;
         let state = whole + sums - divided;
@@ -225,6 +226,8 @@ mod tests {
         let of_two = TrainingMemory::of(&config, &limits(64), 2);
         assert_eq!(of_two.state, memory.state * 3 / 4);
         assert_eq!(of_two.batch, memory.batch / 2);
+        config.execution.backend = "flex:0".into();
+        assert_eq!(TrainingMemory::of(&config, &limits(64), 2), of_two);
         config.execution.backend = "wgpu".into();
         let of_gpus = TrainingMemory::of(&config, &limits(64), 2);
         assert_eq!(of_gpus.state, memory.state);

@@ -8,11 +8,12 @@ use burn::tensor::Tensor;
 use super::kernel::Norm;
 use super::statistics::Statistics;
 use crate::backend::flex::{self, FlexTensor};
+#[cfg(feature = "autodiff")]
 use crate::memory::buffer::Buffer;
 use crate::profile::Timer;
 
 /// The operation that Burn dispatches to the backend flex, with or without autodiff.
-#[backend_extension(Flex, Autodiff)]
+#[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait LayerNormOps: Backend {
     /// Returns the layer norm of each row of `x`, `[N, D]`.
     fn fused_layer_norm(
@@ -54,6 +55,7 @@ impl LayerNormOps for Flex {
 }
 
 /// Returns the gradients of x, gamma and beta.
+#[cfg(feature = "autodiff")]
 pub(super) fn backward(
     x: FlexTensor,
     gamma: FlexTensor,

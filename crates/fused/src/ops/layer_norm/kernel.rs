@@ -8,9 +8,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::statistics::Statistics;
-#[cfg(feature = "autodiff")]
 use crate::memory::buffer::Buffer;
-#[cfg(feature = "autodiff")]
 use crate::parallel::*;
 use crate::simd::level::arch;
 
@@ -47,7 +45,6 @@ impl<'a> Norm<'a> {
     }
 
     /// Returns the layer norm of each row of `x`.
-    #[cfg(feature = "autodiff")]
     pub(super) fn forward(&self, x: &[f32]) -> Buffer {
         let mut output = Buffer::arbitrary(x.len());
         let pieces = output.par_chunks_mut(self.piece());

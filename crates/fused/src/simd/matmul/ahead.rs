@@ -6,9 +6,8 @@ use super::part::Part;
 use crate::memory::arena::CACHE_LINE;
 use crate::simd::prefetch::prefetch_into_l2;
 
-/// The cache lines of the next piece of `W`: in each row, or in each column if these are contiguous
-/// in memory. There are none after the last piece, and for a matrix without contiguous rows or
-/// columns.
+/// The next piece of `W`, as its rows, or as its columns if these are contiguous in memory. It is
+/// empty after the last piece, and for a matrix without contiguous rows or columns.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Ahead {
     /// Index of the piece's first element in the data of `W`.
@@ -17,7 +16,8 @@ pub(super) struct Ahead {
     stride: usize,
     /// Number of rows, or columns.
     count: usize,
-    /// Number of cache lines of a row, or column.
+    /// Number of cache lines that are prefetched of a row, or column. They begin at its first
+    /// element, so that a row that does not begin at a cache line may lack its last one.
     lines: usize,
 }
 
@@ -40,7 +40,7 @@ impl Ahead {
         }
     }
 
-    /// Prefetches one of `shares` equal shares of the lines. A few lines with each tile are faster
+    /// Prefetches one of `shares` equal shares of the piece. A few lines with each tile are faster
     /// than all at once, for which the processor would have to wait.
     #[inline(always)]
     pub fn prefetch(self, w: &[f32], share: usize, shares: usize) {

@@ -11,7 +11,7 @@ use super::part::{Part, load_vectors};
 use crate::simd::transpose::copy_transposed;
 
 /// Number of tiles that are packed at the same time if each column of `x` is contiguous in memory.
-/// The elements of a column in four tiles of eight rows fill two cache lines.
+/// With eight rows in a tile, the elements of a column in these tiles fill two cache lines.
 const SIDE_BY_SIDE: usize = 4;
 
 impl Part<'_, '_, '_> {

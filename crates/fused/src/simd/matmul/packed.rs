@@ -12,8 +12,8 @@ use super::part::{At, Part, ROWS};
 use crate::memory::arena::CACHE_LINE;
 
 /// Maximum number of words in each column of a packed piece of `W`. With this many words and
-/// [`PACK_COLUMNS`] columns, a piece has 192 KiB. Two pieces fit in the L2 cache of most recent
-/// processors: one that is packed and the next one, which is prefetched. With fewer words, sums would
+/// [`PACK_COLUMNS`] columns, a piece has 192 KiB. In f32, a packed piece and the next piece, which
+/// is prefetched, then fit in the L2 cache of most recent processors. With fewer words, sums would
 /// be stored and loaded more often.
 const PACK_WORDS: usize = 256;
 
@@ -110,7 +110,7 @@ impl Part<'_, '_, '_> {
     }
 
     /// Computes the output of the part, and the part's column sums of `W`, in tiles of `R` rows and
-    /// `V` vectors. If the last tile has at most `H` rows, only these are computed.
+    /// `V` vectors. If the last tile has at most `H` rows, only its first `H` rows are computed.
     #[inline(always)]
     pub(super) fn packed<S: Simd, F: Format<S>, const R: usize, const H: usize, const V: usize>(
         mut self,
@@ -221,8 +221,8 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of the first `H` rows of a tile of `x` and a piece of `W` to the output, from
-    /// row `row` on.
+    /// Adds the product of the first `H` rows of a tile of `x` and a piece of `W` to the output,
+    /// from row `row` on.
     #[inline(always)]
     fn row_of_tiles<
         S: Simd,
@@ -266,8 +266,8 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of the first `H` rows of a tile of `x` and the first `V` of `P` vectors of each
-    /// row of a panel to the sums that `load` returns, and stores the results in the output.
+    /// Adds the product of the first `H` rows of a tile of `x` and the first `V` of `P` vectors of
+    /// each row of a panel to the sums that `load` returns, and stores the results in the output.
     #[inline(always)]
     fn tile<
         S: Simd,

@@ -17,7 +17,7 @@ fn multiply(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
     y
 }
 
-/// Rows and columns of `W`. The last five sizes need several packed pieces.
+/// Rows and columns of `W`. The last six sizes need several packed pieces.
 const SIZES: [(usize, usize); 9] = [
     (1, 1),
     (3, 17),
