@@ -55,8 +55,8 @@ mod awake {
     /// Time without work after which a thread goes to sleep.
     const AWAKE: Duration = Duration::from_millis(10);
 
-    /// Guard that keeps the other threads of the calling thread's pool awake. When it is dropped,
-    /// it sets the flag that lets these threads sleep.
+    /// Guard that keeps the other threads of the calling thread's pool awake. They sleep after
+    /// [`AWAKE`] without work, or when the guard is dropped and sets their flag.
     pub(super) struct Awake(Arc<AtomicBool>);
 
     impl Awake {

@@ -66,7 +66,7 @@ pub enum Command {
     Score(ScoreArgs),
     /// Turn lines of text into tokens by a run's tokeniser, and back
     Tokenize(TokenizeArgs),
-    /// Plot the curves and the attention of runs, as SVG or also PNG
+    /// Plot the curves and the attention of runs, as SVG and, with --png, also as PNG
     Plot(PlotArgs),
     /// Write runs as one HTML page: curves, attention, settings
     Report(ReportArgs),
@@ -76,7 +76,7 @@ pub enum Command {
     Compare(CompareArgs),
     /// Import weights from PyTorch, or from a file of an earlier import
     Import(Box<ImportArgs>),
-    /// Export a model's weights for PyTorch, or for the page of demo/
+    /// Export a model's weights for PyTorch, or for the page in the folder demo/
     Export(ExportArgs),
     /// List the contents of a file of weights, and its layout
     Inspect(InspectArgs),
@@ -88,7 +88,7 @@ pub enum Command {
     Presets(PresetsArgs),
     /// Print a commented file of settings for fit --config
     Init(InitArgs),
-    /// Print completions of the command line for a shell
+    /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages, one for each command
     Man(ManArgs),

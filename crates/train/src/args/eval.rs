@@ -37,8 +37,8 @@ pub struct EvalArgs {
     /// How translations are compared with references.
     #[command(flatten)]
     pub metric: MetricArgs,
-    /// Split to evaluate: as many of its sequences as at the end of training, or all pairs of text.
-    /// With --eval-lengths, see --sequences [default: test; text: validation, the only one]
+    /// Split to evaluate [default: test; text: validation, the only one]. Without --eval-lengths, as
+    /// many of its sequences are evaluated as at the end of training, or all pairs of text
     #[arg(long, value_parser = listed::<Split>(HELD_OUT), conflicts_with_all = ["source", "pairs"])]
     pub split: Option<Split>,
     /// Sequences in a batch [default: at most 250, fewer for wide beams and

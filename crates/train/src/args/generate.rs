@@ -26,7 +26,7 @@ The output has, for each line of the input and in the same order:
 - by default, one line with the target
 - with --n-best 2 or more, a line LINE<TAB>SCORE<TAB>TARGET for each target, best first, where LINE is the number of the input line
 - with --score, one line with ln p(target | source)
-- with --json, one JSON object. Its token_log_probabilities are relative to the tokens that the search could choose from; if the target is finished, the last one is that of the end symbol. Its alignment has a row for each token, with a weight for each symbol of the source.
+- with --json, one JSON object. Its token_log_probabilities are normalised over the tokens that the search could choose from; if the target is finished, the last one is that of the end symbol. Its alignment has a row for each token, with a weight for each symbol of the source.
 
 The exit code is 2 if a line of a file or a pipe is wrong. The outputs for all lines before it are written; with --keep-going, also those for the lines after it.")]
 pub struct GenerateArgs {
@@ -68,16 +68,16 @@ pub struct GenerateArgs {
     /// Draw only from the smallest set of tokens with this total probability; needs --sample
     #[arg(long, help_heading = "Sampling", value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>("a probability above 0 and at most 1, such as 0.9"))]
     pub top_p: Option<f64>,
-    /// Seed of the samples, together with the number of the line; needs --sample [default: 0]
+    /// Seed of the samples, which also depend on the number of their line; needs --sample [default: 0]
     #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
     /// Minimum number of symbols of a target, without its end symbol [default: 0, or what the files
     /// of a pretrained model say]
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub min_length: Option<usize>,
-    /// Maximum number of symbols of a target, its end symbol included [default: the longest of the
-    /// task, or more for a source longer than in training; for text, at most three times the length
-    /// of the source plus 20; or what the files of a pretrained model say]
+    /// Maximum number of symbols of a target, its end symbol included [default: what the files
+    /// of a pretrained model say, else for text three times the length of the source plus 20, else
+    /// the longest of the task, or more for a source longer than in training]
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub max_length: Option<usize>,
     /// Divisor of positive logits, and factor of negative ones, of symbols that the target already

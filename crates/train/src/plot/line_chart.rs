@@ -218,7 +218,8 @@ impl Plot for LineChart {
         });
         for (end, (_, entry)) in ends.into_iter().zip(beside.clone()) {
             let leader = [end, (units(entry.x), units(entry.y))];
-            // Grey dots cannot be taken for a part of the curve.
+            // The line from a curve to its label is dotted and grey, so that it does not look like
+            // a part of the curve.
             let style = LEADER.stroke_width(units(1.0) as u32);
             area.draw(&DashedPathElement::new(
                 leader,

@@ -44,8 +44,11 @@ pub struct RunConfig {
 
 impl RunConfig {
     /// Checks the settings. If the data set needs no file, also fits the model to the data set, and
-    /// returns the data set. Returns `None` if the data set is read from files; only
-    /// [`fit_to`](Self::fit_to) then checks the model.
+    /// returns the data set.
+    ///
+    /// Returns `None` if the data set is read from files. Then only those settings of the model are
+    /// checked that do not depend on the vocabularies, and none of a pretrained model;
+    /// [`fit_to`](Self::fit_to) checks the others.
     ///
     /// # Errors
     ///

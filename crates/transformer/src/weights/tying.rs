@@ -1,7 +1,7 @@
 //! Weight tying of imported models (paper, section 3.4).
 //!
-//! A vocabulary matrix of a file that equals the target embedding shares its parameter, unless the
-//! options ask for separate parameters.
+//! A vocabulary matrix that the file lacks, or that equals the target embedding, shares the
+//! parameter of the target embedding, unless the options ask for separate parameters.
 
 use std::collections::BTreeMap;
 

@@ -10,7 +10,8 @@ use super::rows::Rows;
 thread_local! {
     /// Memory for a packed panel, kept between calls.
     static GROUPS: Cell<Vec<Group>> = const { Cell::new(Vec::new()) };
-    /// Memory for the words of a panel that is being packed, kept between calls.
+    /// Scratch memory for packing a panel, kept between calls: its words column by column, and then
+    /// group by group. A word is four elements of 8 bits, held in the bits of an f32.
     static WORDS: Cell<[Vec<f32>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
 }
 

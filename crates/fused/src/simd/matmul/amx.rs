@@ -50,9 +50,10 @@ fn in_blocks(part: Part<'_, '_, '_>, amx: Amx) {
 /// Computes a part of the output. `multiply` returns the product of 32 packed rows of `x` and 32
 /// packed columns of `W`.
 ///
-/// The first argument of `multiply` has two tiles for every 16 words of the rows: rows 0 to 15,
-/// then rows 16 to 31. The second argument first has all tiles of columns 0 to 15, with a tile for
-/// every 16 words, and then all tiles of columns 16 to 31.
+/// A tile has 16 words of 16 rows of `x`, or of 16 columns of `W`. A word is two bfloat16 elements.
+/// The tiles of `x` alternate: for each 16 words, rows 0 to 15 come first, and then rows 16 to 31.
+/// Those of `W` do not: all tiles of columns 0 to 15 come first, and then all tiles of columns 16
+/// to 31.
 #[inline(always)]
 fn by_blocks(mut part: Part<'_, '_, '_>, multiply: impl Fn(&[Tile], &[Tile]) -> Block) {
     part.direct_sums();

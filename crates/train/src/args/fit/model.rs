@@ -10,8 +10,8 @@ use crate::args::parse::{FRACTION, named, number, whole_number};
 /// Flags of `fit` about the model.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct HyperParameterArgs {
-    /// Use the norms, positions, activation, biases and shared matrices of the models with this
-    /// layout of weights, such as t5; other flags override them
+    /// Use the architecture of the models with this layout of weights, such as t5: their norms,
+    /// positions, activation, biases and shared matrices; other flags override it
     #[arg(long, value_name = "LAYOUT", conflicts_with = "from", value_parser = named::<Layout>())]
     pub family: Option<Layout>,
     /// Width of the model
