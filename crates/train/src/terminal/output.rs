@@ -143,7 +143,9 @@ pub fn error(line: &str) {
 /// line is held back. A stderr that cannot be written is not an error.
 pub fn message(line: &str) {
     if !screen::hold(Stream::Stderr, line) {
-        let _ = beside_bar(|| writeln!(std::io::stderr(), "{line}"));
+        // One write for the line and its end, so that other processes print nothing between them.
+        let line = format!("{line}\n");
+        let _ = beside_bar(|| std::io::stderr().write_all(line.as_bytes()));
     }
 }
 
