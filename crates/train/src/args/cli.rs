@@ -66,7 +66,7 @@ pub enum Command {
     Score(ScoreArgs),
     /// Turn lines of text into tokens by a run's tokeniser, and back
     Tokenize(TokenizeArgs),
-    /// Plot the curves and the attention of runs, as SVG and, with --png, also as PNG
+    /// Plot the curves and the attention of runs as SVG or PNG files
     Plot(PlotArgs),
     /// Write runs as one HTML page: curves, attention, settings
     Report(ReportArgs),
@@ -76,7 +76,7 @@ pub enum Command {
     Compare(CompareArgs),
     /// Import weights from PyTorch, or from a file of an earlier import
     Import(Box<ImportArgs>),
-    /// Export a model's weights for PyTorch, or for the page in the folder demo/
+    /// Export a model's weights for PyTorch, or for the page in demo/
     Export(ExportArgs),
     /// List the contents of a file of weights, and its layout
     Inspect(InspectArgs),

@@ -17,7 +17,7 @@ const MAX_THREADS: usize = 1024;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct GlobalArgs {
-    /// Number of threads [default: all cores, divided among the processes on this machine]
+    /// Number of threads [default: the cores, divided among the processes]
     #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub threads: Option<usize>,
     /// Print only results, warnings and errors
