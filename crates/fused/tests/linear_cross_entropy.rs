@@ -11,8 +11,8 @@ use proptest::prelude::*;
 
 /// Returns the losses, and the gradients of x, weight and bias.
 ///
-/// The losses are computed in chunks of `at_a_time` rows; with `None`, by a linear layer followed
-/// by cross-entropy.
+/// The losses are computed in chunks of `at_a_time` rows. `None` means a linear layer and then
+/// cross-entropy.
 fn run(
     [rows, d_input, vocab_size]: [usize; 3],
     smoothing: f64,

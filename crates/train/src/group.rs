@@ -115,8 +115,8 @@ impl Group {
         self.collective().is_first()
     }
 
-    /// Returns the local rank of this process (its number on its machine, from 0), and the number
-    /// of processes on this machine.
+    /// Returns the local rank and the local size: the number of this process on its machine, from
+    /// 0, and how many processes this machine has.
     pub fn on_machine(&self) -> (usize, usize) {
         #[cfg(feature = "mpi")]
         if let Some(mpi) = &self.mpi {

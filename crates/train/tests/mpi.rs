@@ -126,8 +126,8 @@ fn large_parameters_are_divided_and_train_and_resume_like_small_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     // The matrices of the feed-forward layers have 655,360 elements. They are therefore exchanged
-    // apart from small parameters, each in two blocks, and three processes divide them into parts
-    // of different lengths.
+    // apart from small parameters, each in two blocks. The parts of three processes differ in
+    // length.
     let flags = |run: &str, steps: usize| {
         format!(
             "--batch-size 16 --d-model 256 --heads 2 --d-ff 2560 --layers 1 --symbols 9 --max-length 5 \

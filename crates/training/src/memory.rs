@@ -21,8 +21,8 @@ pub fn reset_peak_rss() {
 /// Returns the value in the first line of `file` that begins with `name`, such as `VmHWM: 12 kB`,
 /// converted to bytes.
 ///
-/// Returns `None` if the file cannot be read or has no such line, or if the value is not a number
-/// of kB.
+/// Returns `None` if the file cannot be read or has no such line, or if the value is not a
+/// number of kB.
 fn kibibytes(file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

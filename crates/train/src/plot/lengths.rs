@@ -29,8 +29,8 @@ pub fn trained_lengths(group: &Group) -> Option<(usize, usize)> {
     ranges.reduce(|(from, to), (first, last)| (from.min(first), to.max(last)))
 }
 
-/// Returns the shortest and the longest length that a run was trained on; `None` if its files do
-/// not have them.
+/// Returns the shortest and the longest length that a run was trained on. The result is `None` if
+/// the run's files do not have these lengths.
 ///
 /// The lengths come from the run's settings or, if the settings do not give them (see
 /// [`configured`]), from `lengths.json`.

@@ -22,8 +22,8 @@ const MIN_VALUES: usize = 3;
 /// Returns charts of the loss and of the task's score, side by side, as lines for a terminal of
 /// `width` columns.
 ///
-/// With fewer than [`MIN_VALUES`] losses, there are no charts. With fewer scores, or on a terminal
-/// narrower than [`MAX_WIDTH`], there is no chart of the score.
+/// Fewer than [`MIN_VALUES`] losses are not drawn, and the result is then empty. The chart of the
+/// score is left out if there are fewer scores, or if the terminal is narrower than [`MAX_WIDTH`].
 pub(super) fn charts(run: &LiveRun, width: u16, has_color: bool) -> Vec<String> {
     let mut quantities = vec![Quantity::Loss];
     if run.curves.loss.points().len() < MIN_VALUES {

@@ -64,8 +64,7 @@ pub struct PretrainedModel {
 }
 
 impl PretrainedModel {
-    /// Opens the model of a folder. For a multilingual model, `languages` are those to translate
-    /// from and into.
+    /// Opens the model of a folder. A multilingual model translates between `languages`.
     ///
     /// # Errors
     ///

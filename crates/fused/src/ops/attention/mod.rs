@@ -27,8 +27,7 @@ pub use self::cache_index::CacheIndex;
 pub use self::terms::ScoreTerms;
 use super::dropout::draw;
 
-/// Returns the output of self-attention, or `None` if there is no fast path for the tensors or the
-/// terms.
+/// Returns the output of self-attention, or `None` if no fast path supports the tensors and terms.
 ///
 /// On flex in f32, the attention weights are not kept for the backward pass, which computes them
 /// again. On other backends and in other precisions, there is a fast path only with autodiff. For
@@ -74,10 +73,9 @@ pub fn self_attention<'a>(
     None
 }
 
-/// Returns the output of cross-attention, or `None` if there is no fast path for the tensors or the
-/// terms; see [`self_attention`].
+/// Returns the output of cross-attention, or `None` if no fast path supports the tensors and terms.
 ///
-/// With a bias, there is no fast path.
+/// See [`self_attention`]. A bias is not supported.
 ///
 /// # Shapes
 ///
@@ -132,7 +130,7 @@ fn is_grouped(n_heads: usize, of_keys: usize) -> bool {
 }
 
 /// Returns the output of attention with one query per target, and with keys and values from a
-/// cache. Returns `None` if there is no fast path for the tensors or the terms.
+/// cache. Returns `None` if no fast path supports the tensors and terms.
 ///
 /// A target is a sequence that is being decoded, such as a hypothesis of a beam search. Keys and
 /// values are not copied out of the cache if it is contiguous and not a view of a larger tensor.

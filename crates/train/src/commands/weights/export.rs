@@ -144,8 +144,9 @@ fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
     Ok(folder.join("model.safetensors"))
 }
 
-/// Writes all files of a folder in the Hugging Face format except the weights. `path` is the folder
-/// of the run.
+/// Writes all files of a Hugging Face folder except the weights.
+///
+/// `path` is the run folder.
 fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) -> Result<()> {
     let is_pretrained =
         matches!(&run.config.data, DataConfig::Text(text) if text.pretrained.is_some());
