@@ -273,6 +273,13 @@ mod tests {
                 .contains("moving average 484 KiB")
         );
         assert!(with_average.table.concat().contains("= 2.36 MiB,"));
+        // The average has all parameters, even if only LoRA's are trained.
+        config.optimization.lora = Some(training::config::LoraConfig {
+            rank: 2,
+            alpha: 4.0,
+        });
+        let with_lora = About::new(&config, dataset.as_ref(), &model, folder, 1);
+        assert!(with_lora.table.concat().contains("moving average 484 KiB"));
         assert!(row("device").starts_with("device    flex, f32, "));
     }
 

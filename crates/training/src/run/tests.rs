@@ -262,6 +262,18 @@ fn models_of_other_runs_are_rejected() {
 }
 
 #[test]
+fn an_average_of_no_checkpoints_is_an_error() {
+    let (_parent, path) = run();
+    let config: RunConfig = serde_json::from_slice(&fs::read(path.join(CONFIG)).unwrap()).unwrap();
+    let none = CheckpointSelector::Average(0);
+    let error = load_model(&path, &config, none, &Device::flex())
+        .err()
+        .unwrap();
+    let error = error.to_string();
+    assert!(error.contains("at least one checkpoint"), "{error}");
+}
+
+#[test]
 fn settings_that_the_checkpoint_depends_on_are_fixed() {
     type Change = fn(&mut RunConfig);
     let (_parent, path) = run();
