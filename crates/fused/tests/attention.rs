@@ -85,9 +85,10 @@ impl Case {
         let tensor = |seed, shape: [usize; 4]| {
             let values = floats(shape.iter().product(), seed, 2.0);
             let tensor = Tensor::<4>::from_data(TensorData::new(values, shape), device);
-            match device.is_autodiff() {
-                true => tensor.require_grad(),
-                false => tensor,
+            if device.is_autodiff() {
+                tensor.require_grad()
+            } else {
+                tensor
             }
         };
         match self.s {

@@ -34,18 +34,18 @@ fn check(case: Case) {
         tensor.set_require_grad(is_tracked)
     };
     let x_leaf = leaf(x.clone(), [m, k], tracked[0]);
-    let w_leaf = match is_transposed {
-        false => leaf(w.clone(), [k, n], tracked[1]),
-        true => {
-            let w_t = (0..k * n).map(|i| w[i % k * n + i / k]).collect();
-            leaf(w_t, [n, k], tracked[1])
-        }
+    let w_leaf = if is_transposed {
+        let w_t = (0..k * n).map(|i| w[i % k * n + i / k]).collect();
+        leaf(w_t, [n, k], tracked[1])
+    } else {
+        leaf(w.clone(), [k, n], tracked[1])
     };
     let b_leaf = Tensor::<1>::from_data(TensorData::new(b.clone(), [n]), &device);
     let b_leaf = b_leaf.set_require_grad(tracked[2]);
-    let weight = match is_transposed {
-        false => w_leaf.clone(),
-        true => w_leaf.clone().transpose(),
+    let weight = if is_transposed {
+        w_leaf.clone().transpose()
+    } else {
+        w_leaf.clone()
     };
     let bias = has_bias.then(|| b_leaf.clone());
     let y = fused::linear(x_leaf.clone(), weight.clone(), bias.clone());
@@ -75,9 +75,10 @@ fn check(case: Case) {
     let w_grad = w_leaf.grad(&gradients);
     assert_eq!(w_grad.is_some(), tracked[1]);
     if let Some(grad) = w_grad {
-        let grad = match is_transposed {
-            false => grad,
-            true => grad.transpose(),
+        let grad = if is_transposed {
+            grad.transpose()
+        } else {
+            grad
         };
         let expected = sum(k, n, &|row, column| {
             let terms = (0..m).map(|i| f64::from(x[i * k + row]) * f64::from(dy[i * n + column]));

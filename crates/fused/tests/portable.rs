@@ -233,9 +233,10 @@ impl Attention {
             Tensor::cat((0..n_heads).map(of_head).collect(), 2).swap_dims(1, 2)
         });
         // The scores are multiplied by a factor, since Burn's gradient rounds a divisor to f32.
-        let scale = match self.is_unscaled {
-            true => 1.0,
-            false => 1.0 / (self.d_head as f64).sqrt(),
+        let scale = if self.is_unscaled {
+            1.0
+        } else {
+            1.0 / (self.d_head as f64).sqrt()
         };
         let mut scores = query.matmul(key.swap_dims(2, 3)) * scale;
         if self.s.is_none()

@@ -55,9 +55,10 @@ fn run(case: &Case, f: &dyn Fn(&Inputs) -> Tensor<2>) -> Vec<Option<TensorData>>
     let inputs = [(0, rows), (1, rows), (2, 1), (3, 1)].map(|(input, rows)| {
         let values = floats(rows * width, case.seed + input, 2.0);
         let tensor = Tensor::<2>::from_data(TensorData::new(values, [rows, width]), device);
-        match case.tracked[input] {
-            true => tensor.require_grad(),
-            false => tensor,
+        if case.tracked[input] {
+            tensor.require_grad()
+        } else {
+            tensor
         }
     });
     device.seed(case.seed as u64);

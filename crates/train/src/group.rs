@@ -63,11 +63,10 @@ impl Group {
         let sizes: Vec<(_, usize)> = sizes.collect();
         let started = sizes.first().map_or(1, |&(_, size)| size);
         if started > 1 && group.size() == 1 {
-            let what = match cfg!(feature = "mpi") {
-                true => {
-                    "cannot reach each other: use the launcher of the MPI that this build uses (with Slurm and Open MPI, `srun --mpi=pmix`)"
-                }
-                false => "need a build with MPI: cargo build --release -p train --features mpi",
+            let what = if cfg!(feature = "mpi") {
+                "cannot reach each other: use the launcher of the MPI that this build uses (with Slurm and Open MPI, `srun --mpi=pmix`)"
+            } else {
+                "need a build with MPI: cargo build --release -p train --features mpi"
             };
             let names = sizes.iter().map(|(name, _)| format!(" -u {name}"));
             let what = format!(

@@ -72,9 +72,10 @@ fn main() -> ExitCode {
             .into();
         }
     };
-    let verbosity = match group.is_first() {
-        true => Verbosity::of(cli.global.quiet, cli.global.verbose),
-        false => Verbosity::Silent,
+    let verbosity = if group.is_first() {
+        Verbosity::of(cli.global.quiet, cli.global.verbose)
+    } else {
+        Verbosity::Silent
     };
     let color = match cli.global.color {
         // A launcher may give its processes pseudo-terminals even if its own output is a file.

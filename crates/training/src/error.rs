@@ -83,9 +83,10 @@ impl UsageError {
         value: impl fmt::Display,
         expected: impl Into<String>,
     ) -> Result<(), Self> {
-        match is_valid {
-            true => Ok(()),
-            false => Err(Self::setting(path, value, expected)),
+        if is_valid {
+            Ok(())
+        } else {
+            Err(Self::setting(path, value, expected))
         }
     }
 

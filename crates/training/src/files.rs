@@ -120,9 +120,10 @@ fn irregular() -> io::Error {
 /// If the file cannot be opened, or is not a regular file, such as a named pipe.
 pub fn open_regular(path: &Path) -> io::Result<File> {
     // Opening a named pipe would wait for a writer.
-    match fs::metadata(path)?.is_file() {
-        true => File::open(path),
-        false => Err(irregular()),
+    if fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        Err(irregular())
     }
 }
 

@@ -115,9 +115,10 @@ impl TrainingMemory {
         };
         // On flex, processes divide the moments of large parameters. LoRA's matrices are small.
         let is_flex = config.execution.backend.split(':').next() == Some("flex");
-        let divided = match is_flex && optimization.lora.is_none() {
-            true => 8.0 * trained * (1.0 - 1.0 / processes as f64),
-            false => 0.0,
+        let divided = if is_flex && optimization.lora.is_none() {
+            8.0 * trained * (1.0 - 1.0 / processes as f64)
+        } else {
+            0.0
         };
         let whole = state_bytes(config, parameters as usize, trained as usize) as f64;
         let state = whole + sums - divided;
@@ -128,15 +129,17 @@ impl TrainingMemory {
                 .map(|length| length as f64 * optimization.batch_size as f64),
         }
         .map(|tokens| tokens / processes as f64);
-        let bytes = match config.execution.has_16_bit_tensors() {
-            false => 4.0,
-            true => 2.0,
+        let bytes = if config.execution.has_16_bit_tensors() {
+            2.0
+        } else {
+            4.0
         };
         // Activations of all layers that the backward pass needs: mainly inputs of matmuls and
         // norms.
-        let kept = match config.execution.gradient_checkpointing {
-            true => 0.0,
-            false => sources * encoder * (7.0 * d + inner) + targets * decoder * (11.0 * d + inner),
+        let kept = if config.execution.gradient_checkpointing {
+            0.0
+        } else {
+            sources * encoder * (7.0 * d + inner) + targets * decoder * (11.0 * d + inner)
         };
         let logits = match config.execution.loss_chunk {
             Some(chunk) => targets.min(chunk as f64),

@@ -47,9 +47,10 @@ pub fn max_output(
 ) -> usize {
     // A target as long as the source has `source_len + 2` tokens with its begin and end symbol. An
     // output has no begin symbol, so it has one token less.
-    match source_len + 2 > limits.sequence() {
-        true => max_length.max(source_len + 1).min(max_tokens(config)),
-        false => max_length,
+    if source_len + 2 > limits.sequence() {
+        max_length.max(source_len + 1).min(max_tokens(config))
+    } else {
+        max_length
     }
 }
 

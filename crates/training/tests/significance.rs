@@ -29,9 +29,12 @@ fn segments<T>(
     count: impl Fn(&str, &[&str]) -> T,
 ) -> Vec<T> {
     let cased = |name: &str| -> Vec<String> {
-        let case = |line: String| match lower_case {
-            true => line.to_lowercase(),
-            false => line,
+        let case = |line: String| {
+            if lower_case {
+                line.to_lowercase()
+            } else {
+                line
+            }
         };
         lines(name).into_iter().map(case).collect()
     };

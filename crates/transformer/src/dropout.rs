@@ -13,8 +13,9 @@ pub(crate) fn dropout<const D: usize>(layer: &Dropout, x: Tensor<D>) -> Tensor<D
 ///
 /// The operations of `fused` apply no dropout on devices without autodiff.
 pub(crate) fn probability(layer: &Dropout) -> f64 {
-    match layer.training.is_enabled() {
-        true => layer.prob,
-        false => 0.0,
+    if layer.training.is_enabled() {
+        layer.prob
+    } else {
+        0.0
     }
 }

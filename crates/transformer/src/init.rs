@@ -128,9 +128,10 @@ impl<'a> Init<'a> {
     /// Xavier-uniform.
     pub fn embedding(&mut self, n: usize, d_model: usize, is_unit: bool) -> Embedding {
         Embedding {
-            weight: match is_unit {
-                true => self.uniform([n, d_model], 3f64.sqrt()),
-                false => self.xavier(n, d_model),
+            weight: if is_unit {
+                self.uniform([n, d_model], 3f64.sqrt())
+            } else {
+                self.xavier(n, d_model)
             },
         }
     }

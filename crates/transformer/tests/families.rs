@@ -239,9 +239,10 @@ fn shards_are_one_file() {
         ("model-1.safetensors", "which lacks it"),
     ] {
         let mut wrong = index.clone();
-        let shard = match index["weight_map"][tensor] == shard {
-            true => "model-0.safetensors",
-            false => shard,
+        let shard = if index["weight_map"][tensor] == shard {
+            "model-0.safetensors"
+        } else {
+            shard
         };
         wrong["weight_map"][tensor] = shard.into();
         write(&wrong);

@@ -57,9 +57,10 @@ pub(crate) fn vector(values: Buffer) -> FlexTensor {
 /// Returns `tensor` if all its strides are positive, which a matmul requires. Otherwise, returns a
 /// contiguous copy of `tensor`.
 pub(crate) fn strided(tensor: FlexTensor) -> FlexTensor {
-    match tensor.layout().strides().iter().all(|&stride| stride > 0) {
-        true => tensor,
-        false => tensor.to_contiguous(),
+    if tensor.layout().strides().iter().all(|&stride| stride > 0) {
+        tensor
+    } else {
+        tensor.to_contiguous()
     }
 }
 

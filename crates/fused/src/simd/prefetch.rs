@@ -22,9 +22,10 @@ fn ask<T, const INTO_L2: bool>(data: &[T], index: usize) {
         let line = std::ptr::from_ref(element).cast();
         // SAFETY: the address is that of an element.
         unsafe {
-            match INTO_L2 {
-                true => _mm_prefetch::<_MM_HINT_T1>(line),
-                false => _mm_prefetch::<_MM_HINT_T0>(line),
+            if INTO_L2 {
+                _mm_prefetch::<_MM_HINT_T1>(line)
+            } else {
+                _mm_prefetch::<_MM_HINT_T0>(line)
             }
         };
     }

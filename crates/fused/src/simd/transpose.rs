@@ -176,9 +176,10 @@ mod tests {
             copy_transposed(&from, from_stride, [rows, columns], &mut to, to_stride);
             for (i, &x) in to.iter().enumerate() {
                 let (column, row) = (i / to_stride, i % to_stride);
-                let expected = match row < rows {
-                    true => (row * from_stride + column) as f32,
-                    false => -1.0,
+                let expected = if row < rows {
+                    (row * from_stride + column) as f32
+                } else {
+                    -1.0
                 };
                 assert_eq!(x, expected, "[{rows}, {columns}] at {row}, {column}");
             }

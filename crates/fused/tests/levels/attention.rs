@@ -30,9 +30,12 @@ impl Head {
     fn weights(&self, query: usize) -> Vec<f64> {
         let s = self.key.len() / self.d_head;
         let scale = (self.d_head as f64).sqrt();
-        let score = |key: usize| match self.blocked[query * s + key] {
-            true => f64::NEG_INFINITY,
-            false => self.dot(&self.query, query, &self.key, key) / scale,
+        let score = |key: usize| {
+            if self.blocked[query * s + key] {
+                f64::NEG_INFINITY
+            } else {
+                self.dot(&self.query, query, &self.key, key) / scale
+            }
         };
         let scores: Vec<f64> = (0..s).map(score).collect();
         let largest = scores.iter().fold(f64::NEG_INFINITY, |m, &x| m.max(x));
@@ -241,9 +244,10 @@ fn attention_step() {
         let by_token = random.flip();
         let count = if by_token { rows * length } else { rows };
         let index: Vec<u32> = (0..count).map(|_| random.below(n) as u32).collect();
-        let index = match by_token {
-            true => CacheIndex::Tokens(&index),
-            false => CacheIndex::Rows(&index),
+        let index = if by_token {
+            CacheIndex::Tokens(&index)
+        } else {
+            CacheIndex::Rows(&index)
         };
         let source = |row: usize, key: usize| match index {
             CacheIndex::Tokens(index) => index[row * length + key] as usize,

@@ -29,9 +29,10 @@ struct Strided {
 impl Strided {
     fn new(random: &mut Random, [rows, columns]: [usize; 2]) -> Self {
         let (gap, step) = (random.below(4), 1 + random.below(2));
-        let strides = match random.flip() {
-            true => [columns * step + gap, step],
-            false => [step, rows * step + gap],
+        let strides = if random.flip() {
+            [columns * step + gap, step]
+        } else {
+            [step, rows * step + gap]
         };
         let len = (rows - 1) * strides[0] + (columns - 1) * strides[1] + 1;
         let data = random.numbers(len, 1.0).iter().map(|&x| x as f32).collect();
@@ -63,11 +64,14 @@ fn bf16_products_of_any_strides() {
 
     let mut random = Random::new(13);
     let _bf16 = fused::bf16_matmuls(true);
-    let round = |x: f64| match fused::has_bf16_instructions() {
-        // The number is converted to f32 first, because `bf16::from_f64` wrongly rounds down some
-        // numbers that are just above a tie.
-        true => bf16::from_f32(x as f32).to_f64(),
-        false => x,
+    let round = |x: f64| {
+        if fused::has_bf16_instructions() {
+            // The number is converted to f32 first, because `bf16::from_f64` wrongly rounds down
+            // some numbers that are just above a tie.
+            bf16::from_f32(x as f32).to_f64()
+        } else {
+            x
+        }
     };
     for _ in 0..40 {
         let [k, n] = [1 + random.below(150), 1 + random.below(120)];

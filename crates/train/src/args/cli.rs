@@ -152,9 +152,10 @@ fn leading_global_flags(words: &[OsString]) -> usize {
         let Some(arg) = cli.get_arguments().find(is_flag) else {
             break;
         };
-        count += match arg.get_action().takes_values() && value.is_none() {
-            true => 2,
-            false => 1,
+        count += if arg.get_action().takes_values() && value.is_none() {
+            2
+        } else {
+            1
         };
     }
     count.min(words.len())

@@ -156,9 +156,10 @@ pub fn fit_flag_of(path: &str) -> Option<&str> {
 /// Returns the words that set a setting on the command line of `fit`: its flag, or `--set
 /// PATH=VALUE` if only `import` has a flag for it. `None` for a setting without a flag.
 pub fn fit_words(path: &str) -> Option<String> {
-    match OF_IMPORT.contains(&path) {
-        true => Some(format!("--set {path}=VALUE")),
-        false => fit_flag_of(path).map(String::from),
+    if OF_IMPORT.contains(&path) {
+        Some(format!("--set {path}=VALUE"))
+    } else {
+        fit_flag_of(path).map(String::from)
     }
 }
 

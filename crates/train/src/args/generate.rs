@@ -225,9 +225,10 @@ impl GenerateArgs {
         let prefix = codec.encode_target(text);
         let prefix = prefix.map_err(|error| wrong(error.to_string()))?;
         // The tokeniser of a pretrained model may have added the model's own prefix already.
-        match prefix.starts_with(&all) {
-            true => all = prefix,
-            false => all.extend(prefix),
+        if prefix.starts_with(&all) {
+            all = prefix
+        } else {
+            all.extend(prefix)
         }
         if all.len() > max_length {
             let n = all.len();

@@ -88,11 +88,12 @@ fn lengths(text: &str) -> Result<Box<[usize]>, String> {
             let hint = "name some lengths, such as 4,8,16 or 1..32";
             format!("{} is not a length; {hint}", quote(word))
         })?;
-        match (1..=MAX_LENGTH).contains(&number) {
-            true => Ok(number),
-            false => Err(format!(
+        if (1..=MAX_LENGTH).contains(&number) {
+            Ok(number)
+        } else {
+            Err(format!(
                 "a length must be at least 1 and at most {MAX_LENGTH}"
-            )),
+            ))
         }
     };
     let mut lengths = Vec::new();

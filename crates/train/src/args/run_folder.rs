@@ -57,10 +57,9 @@ fn of_checkpoint(path: &Path, name: &str, has_flag: bool) -> Option<String> {
     // message names the absolute path of the run.
     let given = given.parent().filter(|run| !run.as_os_str().is_empty());
     let run = given.or(whole.parent())?.display();
-    Some(match has_flag {
-        true => {
-            format!("is a checkpoint; name its run: train {name} {run} --checkpoint {step}")
-        }
-        false => format!("is a checkpoint; name its run, {run}"),
+    Some(if has_flag {
+        format!("is a checkpoint; name its run: train {name} {run} --checkpoint {step}")
+    } else {
+        format!("is a checkpoint; name its run, {run}")
     })
 }

@@ -16,10 +16,12 @@ pub(super) fn run() -> Result<()> {
     let default = Backend::built_in().next();
     for &backend in Backend::value_variants().iter().rev() {
         let [name, hardware] = backend.describe();
-        let state = match backend.is_built_in() {
-            true if default == Some(backend) => "built in, the default".into(),
-            true => format!("built in, --backend {name}"),
-            false => format!("not in this build, add --features {name}"),
+        let state = if default == Some(backend) {
+            "built in, the default".into()
+        } else if backend.is_built_in() {
+            format!("built in, --backend {name}")
+        } else {
+            format!("not in this build, add --features {name}")
         };
         output::result(&format!("{name:<8} {hardware:<27} {state}"))?;
     }

@@ -61,9 +61,10 @@ fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<Con
         Ok(None) => Ok(ControlFlow::Continue(())),
         Err(error) => {
             output::error(&error.to_string());
-            match args.keep_going {
-                true => output::stream(&predictor.rejected(line.number, &error)?),
-                false => Ok(ControlFlow::Continue(())),
+            if args.keep_going {
+                output::stream(&predictor.rejected(line.number, &error)?)
+            } else {
+                Ok(ControlFlow::Continue(()))
             }
         }
     }
@@ -82,10 +83,9 @@ fn hint(args: &GenerateArgs, run: &TrainedRun) -> String {
             example.unwrap_or_else(|| "a source".into())
         }
     };
-    match args.score {
-        true => {
-            format!("Type {source} and press Enter, and then the target to score. Ctrl-D ends.")
-        }
-        false => format!("Type {source} and press Enter. Ctrl-D ends."),
+    if args.score {
+        format!("Type {source} and press Enter, and then the target to score. Ctrl-D ends.")
+    } else {
+        format!("Type {source} and press Enter. Ctrl-D ends.")
     }
 }

@@ -74,13 +74,14 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
     )?;
     line(
         "parameters",
-        match has_lora {
-            false => grouped(parameters),
-            true => format!(
+        if has_lora {
+            format!(
                 "{}, of which {} are trained",
                 grouped(parameters),
                 grouped(trained)
-            ),
+            )
+        } else {
+            grouped(parameters)
         },
     )?;
     line("memory", memory(config, parameters, trained))?;

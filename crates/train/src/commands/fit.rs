@@ -43,9 +43,10 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
     // For texts, `--print-config` works without the corpora. It then prints the settings that
     // depend on the corpora, such as the vocabulary sizes, with the values that they have before
     // the corpora are read.
-    let dataset = match args.settings.print_config && text.is_some() {
-        true => None,
-        false => config.check()?,
+    let dataset = if args.settings.print_config && text.is_some() {
+        None
+    } else {
+        config.check()?
     };
     if args.settings.print_config {
         output::result(&serde_json::to_string_pretty(&config)?)?;

@@ -45,9 +45,10 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     // `--batch-size` cannot be combined with `--stream`, which therefore has the default of 1.
     let default = usual_batch_size(&config, model, default);
     let batch_size = args.batch_size.unwrap_or(default);
-    let work = match args.score {
-        true => Work::Score,
-        false => Work::Generate(Generation {
+    let work = if args.score {
+        Work::Score
+    } else {
+        Work::Generate(Generation {
             prefix: args.prefix(run.dataset.as_ref(), config.max_length)?,
             alignments: args.alignments,
             extends: args
@@ -55,7 +56,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
                 .or(run.dataset.search().max_length)
                 .is_none(),
             config,
-        }),
+        })
     };
     let predictor = Predictor::new(run, work, args.json);
     let Some(mut input) = input else {

@@ -183,9 +183,10 @@ fn file_of(config: &RunConfig, call: &str) -> String {
             by.is_some_and(|(_, value)| !value.is_null())
         });
         let is_unset = value.is_null() || value.as_str() == Some("") || is_replaced;
-        text += &match is_unset {
-            true => format!("# {name} =\n"),
-            false => format!("{name} = {}\n", toml(value)),
+        text += &if is_unset {
+            format!("# {name} =\n")
+        } else {
+            format!("{name} = {}\n", toml(value))
         };
     }
     text

@@ -76,9 +76,10 @@ fn rows_of(config: &RunConfig) -> Rows {
     let is_text = config.optimization.epochs.is_some();
     // In a preset with epochs, the number of steps follows from the epochs, and `--batch-tokens`
     // limits the batches. The settings for steps and batch size have no effect, so they are hidden.
-    let hidden = match is_text {
-        true => &["optimization.steps", "optimization.batch_size", RATE][..],
-        false => &["optimization.epochs", RATE][..],
+    let hidden = if is_text {
+        &["optimization.steps", "optimization.batch_size", RATE][..]
+    } else {
+        &["optimization.epochs", RATE][..]
     };
     let mut rows: Rows = Vec::new();
     for (path, value) in config.settings() {

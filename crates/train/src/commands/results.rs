@@ -122,9 +122,10 @@ fn draw_attention(
 }
 
 fn print_decoded(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Result<()> {
-    let (paint, mark) = match decoded.is_exact {
-        true => (Paint::Good, "(right)"),
-        false => (Paint::Bad, "(wrong)"),
+    let (paint, mark) = if decoded.is_exact {
+        (Paint::Good, "(right)")
+    } else {
+        (Paint::Bad, "(wrong)")
     };
     let mark = format!("  {}", paint.on_stdout(mark));
     print_sample(dataset, index, decoded, &mark)
@@ -163,9 +164,10 @@ fn best_text(config: &RunConfig, best: Best) -> String {
 /// Returns a word, quoted if necessary, so that a POSIX shell reads it unchanged.
 fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_./-+=:@%,".contains(c);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.into(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.into()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

@@ -42,9 +42,12 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     check_memory(&config, dataset.as_ref(), group)?;
     check_lengths(&config, Some(dataset.as_ref()))?;
     let device = open_device(&config, group)?;
-    let folder = group.first_then_others(|| match group.is_first() {
-        true => RunFolder::open(&args.run),
-        false => Ok(RunFolder::follow(&args.run)),
+    let folder = group.first_then_others(|| {
+        if group.is_first() {
+            RunFolder::open(&args.run)
+        } else {
+            Ok(RunFolder::follow(&args.run))
+        }
     })?;
     let checkpoints = Checkpoints::of(&args.run);
     let is_new = checkpoints
@@ -83,13 +86,14 @@ fn check_steps(
     ended_at: Option<usize>,
 ) -> Result<(), UsageError> {
     let is_over = ended_at == Some(step) && args.steps.is_none_or(|steps| steps <= step);
-    let what = match is_over {
-        true if args.steps.is_some_and(|steps| steps <= step) => {
-            format!("has ended after step {step}; --steps must be more than {step}")
-        }
-        true => format!("has ended after step {step}; ask for more with --steps"),
-        false if step <= steps => return Ok(()),
-        false => format!("is at step {step}, past --steps {steps}; ask for more"),
+    let what = if is_over && args.steps.is_some_and(|steps| steps <= step) {
+        format!("has ended after step {step}; --steps must be more than {step}")
+    } else if is_over {
+        format!("has ended after step {step}; ask for more with --steps")
+    } else if step <= steps {
+        return Ok(());
+    } else {
+        format!("is at step {step}, past --steps {steps}; ask for more")
     };
     Err(unusable(&args.run, what))
 }

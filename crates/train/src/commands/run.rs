@@ -20,10 +20,12 @@ use crate::terminal::output;
 /// The errors of the command, a wrong number of threads, or a wrong environment variable.
 pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
     let alone = Group::alone();
-    let group = match is_shared(&cli.command) {
-        true => group,
-        false if group.is_first() => &alone,
-        false => return Ok(Exit::Success),
+    let group = if is_shared(&cli.command) {
+        group
+    } else if group.is_first() {
+        &alone
+    } else {
+        return Ok(Exit::Success);
     };
     cli.global.apply(group.collective())?;
     check_environment()?;

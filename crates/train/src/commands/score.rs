@@ -225,10 +225,12 @@ fn is_stdin(file: &Path) -> bool {
 fn lines(argument: &str, path: &Path) -> Result<Vec<String>, UsageError> {
     let wrong = |what: String| UsageError::new(argument, path.display(), what);
     let unreadable = |error| wrong(format!("cannot be read ({error})"));
-    let reader: Box<dyn BufRead> = match is_stdin(path) {
-        true => Box::new(std::io::stdin().lock()),
-        false if path.is_dir() => return Err(wrong("is a folder, but must be a file".into())),
-        false => Box::new(BufReader::new(File::open(path).map_err(unreadable)?)),
+    let reader: Box<dyn BufRead> = if is_stdin(path) {
+        Box::new(std::io::stdin().lock())
+    } else if path.is_dir() {
+        return Err(wrong("is a folder, but must be a file".into()));
+    } else {
+        Box::new(BufReader::new(File::open(path).map_err(unreadable)?))
     };
     let mut reader = LineReader::new(reader);
     let mut lines = Vec::new();

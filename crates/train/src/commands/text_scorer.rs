@@ -84,9 +84,12 @@ impl TextScorer {
         hypothesis: &str,
         references: &[&str],
     ) -> (BleuCounts, ChrfCounts) {
-        let case = |text: &str| match self.metric.lower_case {
-            true => text.to_lowercase(),
-            false => text.into(),
+        let case = |text: &str| {
+            if self.metric.lower_case {
+                text.to_lowercase()
+            } else {
+                text.into()
+            }
         };
         let hypothesis = &case(hypothesis)[..];
         let references: Vec<String> = references.iter().map(|text| case(text)).collect();

@@ -35,12 +35,11 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
         let line = line.map_err(|error| match error {
             Unreadable::Line(_, error) | Unreadable::Rest(error) => error,
         });
-        let converted = line.and_then(|line| match args.decode {
-            true => {
+        let converted = line.and_then(|line| {
+            if args.decode {
                 let ids = ids(&line, &pieces, args.ids)?;
                 Ok(vocabulary.decode(&ids))
-            }
-            false => {
+            } else {
                 let n = line.text.len();
                 if n > LONGEST {
                     let what = format!("has {n} bytes, but a text may have {LONGEST}");
@@ -70,17 +69,20 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
 
 /// Returns the names of tokens, or their ids if `as_ids`, separated by blanks.
 fn words(ids: &[u32], pieces: &Pieces, as_ids: bool) -> String {
-    let word = |&id: &u32| match as_ids {
-        true => id.to_string(),
-        false => pieces.name(id).unwrap_or("?").into(),
+    let word = |&id: &u32| {
+        if as_ids {
+            id.to_string()
+        } else {
+            pieces.name(id).unwrap_or("?").into()
+        }
     };
     ids.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Parses a line of token names, or of token ids if `as_ids`, and returns the ids.
 fn ids(line: &Line, pieces: &Pieces, as_ids: bool) -> Result<Vec<u32>, UsageError> {
-    let id = |word: &str| match as_ids {
-        true => {
+    let id = |word: &str| {
+        if as_ids {
             let id = word.parse().ok();
             id.filter(|&id| pieces.name(id).is_some()).ok_or_else(|| {
                 let last = pieces.len() - 1;
@@ -89,11 +91,12 @@ fn ids(line: &Line, pieces: &Pieces, as_ids: bool) -> Result<Vec<u32>, UsageErro
                     quote(word)
                 ))
             })
+        } else {
+            pieces.id(word).ok_or_else(|| {
+                let what = "is not a token of this tokeniser, as `train tokenize` prints them";
+                line.wrong(format!("{} {what}", quote(word)))
+            })
         }
-        false => pieces.id(word).ok_or_else(|| {
-            let what = "is not a token of this tokeniser, as `train tokenize` prints them";
-            line.wrong(format!("{} {what}", quote(word)))
-        }),
     };
     // The name of a token may contain white space other than a blank, so only blanks separate
     // names.

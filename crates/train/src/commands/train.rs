@@ -209,9 +209,10 @@ pub(super) fn train(
     let mut view = RunView::new(about, shown.is_plain);
     let mut follower = Follower::new(&path);
     let mut board = TensorBoard::new(&path);
-    let mut observers: Vec<&mut dyn Observer> = match group.is_first() {
-        true => vec![&mut view],
-        false => vec![&mut follower],
+    let mut observers: Vec<&mut dyn Observer> = if group.is_first() {
+        vec![&mut view]
+    } else {
+        vec![&mut follower]
     };
     if shown.tensorboard && group.is_first() {
         observers.push(&mut board);

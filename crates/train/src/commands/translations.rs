@@ -95,13 +95,17 @@ pub(super) fn run(
         lossy: config.lossy || args.lossy,
         ..config.read_options()
     };
-    let name = |error: UsageError| match is_of_run {
-        true => config.name_file(error),
-        false => name_flag(args, error),
+    let name = |error: UsageError| {
+        if is_of_run {
+            config.name_file(error)
+        } else {
+            name_flag(args, error)
+        }
     };
-    let pairs = match is_of_run {
-        true => ValidationPairs::of_run(config, options),
-        false => ValidationPairs::of_corpus(&corpus, options),
+    let pairs = if is_of_run {
+        ValidationPairs::of_run(config, options)
+    } else {
+        ValidationPairs::of_corpus(&corpus, options)
     };
     let mut pairs = pairs.map_err(name)?;
     let mut scorer = TextScorer::new(args.metric, 1);
@@ -209,9 +213,10 @@ fn decode(
     let mut groups = BTreeMap::<usize, Vec<usize>>::new();
     for (index, example) in examples.iter().enumerate() {
         let length = example.source.len();
-        let most = match extends {
-            true => max_output(length, generation.max_length, &limits, config),
-            false => generation.max_length,
+        let most = if extends {
+            max_output(length, generation.max_length, &limits, config)
+        } else {
+            generation.max_length
         };
         groups.entry(most).or_default().push(index);
     }

@@ -144,9 +144,10 @@ pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
     let sources = examples.into_iter().map(|example| example.source);
     let drawable = sources.filter(|source| (1..=MAX_TOKENS).contains(&source.len()));
     drawable.reduce(|best, source| {
-        let (short, long) = match best.len() <= source.len() {
-            true => (best, source),
-            false => (source, best),
+        let (short, long) = if best.len() <= source.len() {
+            (best, source)
+        } else {
+            (source, best)
         };
         if long.len() <= EASILY_READ {
             long
@@ -168,9 +169,10 @@ fn head_maps(layer: usize, weights: Tensor<4>, is_mean: bool) -> Vec<HeadMap> {
     let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
     let maps = (1..).zip(weights.chunks(rows * columns));
     let maps = maps.map(|(head, weights)| HeadMap {
-        title: match is_mean {
-            true => format!("layer {layer}, mean of {heads} heads"),
-            false => format!("layer {layer}, head {head}"),
+        title: if is_mean {
+            format!("layer {layer}, mean of {heads} heads")
+        } else {
+            format!("layer {layer}, head {head}")
         },
         weights: weights.to_vec(),
     });

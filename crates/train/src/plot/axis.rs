@@ -104,18 +104,20 @@ impl Axis {
             return with_decimals(tick / 1e6, 6 - step) + "M";
         }
         let label = with_decimals(tick, -step);
-        match has_small {
-            true => without_zeros(&label).into(),
-            false => label,
+        if has_small {
+            without_zeros(&label).into()
+        } else {
+            label
         }
     }
 }
 
 /// Returns a number without trailing zeros in its decimal places.
 fn without_zeros(number: &str) -> &str {
-    match number.contains('.') {
-        true => number.trim_end_matches('0').trim_end_matches('.'),
-        false => number,
+    if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
     }
 }
 

@@ -187,9 +187,10 @@ impl AttentionMaps {
         for (column, text) in self.columns.iter().enumerate().step_by(panel.stride) {
             let (x, y) = at(column as f64 + 0.5, rows as f64);
             let (y, text) = (y + units(4.0), fit(text, TOKEN, TOKEN_WIDTH));
-            match panel.is_upward {
-                true => area.draw_text(&text, &upward, (x + units(DOWN), y))?,
-                false => area.draw_text(&text, &centered, (x, y))?,
+            if panel.is_upward {
+                area.draw_text(&text, &upward, (x + units(DOWN), y))?
+            } else {
+                area.draw_text(&text, &centered, (x, y))?
             }
         }
         Ok(())

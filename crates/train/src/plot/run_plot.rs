@@ -49,10 +49,7 @@ impl Curve {
     /// Returns the noun for the points of the curve in a legend: `steps`, or `readings` for the
     /// throughput, which can be measured once for several steps.
     pub fn unit(&self) -> &'static str {
-        match *self == SPEED {
-            true => "readings",
-            false => "steps",
-        }
+        if *self == SPEED { "readings" } else { "steps" }
     }
 
     const fn evaluated(field: &'static str, label: &'static str) -> Self {

@@ -132,9 +132,10 @@ fn read(path: &Path) -> Value {
 fn best(points: &[Point], is_more_better: bool) -> Option<Point> {
     let finite = points.iter().filter(|point| point.1.is_finite());
     finite.copied().reduce(|best, point| {
-        let is_better = match is_more_better {
-            true => point.1 > best.1,
-            false => point.1 < best.1,
+        let is_better = if is_more_better {
+            point.1 > best.1
+        } else {
+            point.1 < best.1
         };
         if is_better { point } else { best }
     })

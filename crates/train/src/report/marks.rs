@@ -54,9 +54,10 @@ fn common_lengths(a: &[String], b: &[String]) -> Vec<Vec<u16>> {
     let mut lengths = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {
-            lengths[i][j] = match a[i] == b[j] {
-                true => lengths[i + 1][j + 1] + 1,
-                false => lengths[i + 1][j].max(lengths[i][j + 1]),
+            lengths[i][j] = if a[i] == b[j] {
+                lengths[i + 1][j + 1] + 1
+            } else {
+                lengths[i + 1][j].max(lengths[i][j + 1])
             };
         }
     }
@@ -70,9 +71,12 @@ mod tests {
     /// Returns reference and output, with marked words in brackets.
     fn show(reference: &str, output: &str, is_correct: bool) -> [String; 2] {
         marked(reference, output, is_correct).map(|words| {
-            let words = words.iter().map(|Marked(word, is_marked)| match is_marked {
-                true => format!("[{word}]"),
-                false => word.clone(),
+            let words = words.iter().map(|Marked(word, is_marked)| {
+                if is_marked {
+                    format!("[{word}]")
+                } else {
+                    word.clone()
+                }
             });
             words.collect::<Vec<_>>().join(" ")
         })

@@ -77,10 +77,10 @@ pub(super) struct Chart<'a> {
 
 impl Chart<'_> {
     fn title(&self, is_log: bool, width: u16) -> Line<'static> {
-        let scale = match is_log {
-            true if width < 44 => " (log)",
-            true => " (log scale)",
-            false => "",
+        let scale = match (is_log, width < 44) {
+            (true, true) => " (log)",
+            (true, false) => " (log scale)",
+            (false, _) => "",
         };
         let mut spans = vec![Span::raw(format!("{}{scale}", self.title))];
         for curve in self.curves.iter().filter(|curve| !curve.name.is_empty()) {

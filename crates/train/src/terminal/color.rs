@@ -56,9 +56,10 @@ impl Paint {
             Self::Bad => 31,
             Self::Warning => 33,
         };
-        match has_color {
-            true => format!("\x1b[{code}m{text}\x1b[0m"),
-            false => text.into(),
+        if has_color {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.into()
         }
     }
 }

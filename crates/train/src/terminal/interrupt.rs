@@ -93,9 +93,10 @@ pub(super) fn stop_at_once(by: &str) -> ! {
         }
         // A request during training stops the run after the current step, so that steps usually
         // remain.
-        let next = match run.is_training || run.request.is_some() {
-            true => "stopped at once; resume from the last checkpoint with",
-            false => "stopped at once; training has ended, so only test the model with",
+        let next = if run.is_training || run.request.is_some() {
+            "stopped at once; resume from the last checkpoint with"
+        } else {
+            "stopped at once; training has ended, so only test the model with"
         };
         output::note(&format!("{next}\n  train resume {folder}"));
     }

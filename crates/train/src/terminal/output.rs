@@ -84,9 +84,10 @@ pub fn result(line: &str) -> Result<()> {
 ///
 /// If stdout is open, but cannot be written.
 pub fn json_or(json: bool, value: &impl Serialize, words: impl FnOnce() -> String) -> Result<()> {
-    match json {
-        true => result(&serde_json::to_string(value)?),
-        false => result(&words()),
+    if json {
+        result(&serde_json::to_string(value)?)
+    } else {
+        result(&words())
     }
 }
 

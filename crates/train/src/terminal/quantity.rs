@@ -31,9 +31,10 @@ impl Quantity {
         let curves = &run.curves;
         let (title, shown, is_log, range) = match self {
             Self::Loss => {
-                let train = match run.is_smoothed {
-                    true => "train, smoothed labels",
-                    false => "train",
+                let train = if run.is_smoothed {
+                    "train, smoothed labels"
+                } else {
+                    "train"
                 };
                 let train = curve(train, curves.loss.points(), Look::Line);
                 let valid = curve("validation", curves.valid_loss.points(), Look::Dots);

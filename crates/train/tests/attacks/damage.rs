@@ -307,9 +307,10 @@ fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static st
         .collect();
     let is_named = answer.names(&words);
     if answer.code != Some(0) {
-        return match is_named {
-            true => Ok("an error that names the file"),
-            false => Err(wrong("the error does not name the file")),
+        return if is_named {
+            Ok("an error that names the file")
+        } else {
+            Err(wrong("the error does not name the file"))
         };
     }
     let free = FREE.iter().find(|(free, _)| *free == of);
@@ -330,9 +331,10 @@ fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static st
 /// contain a number.
 fn kind(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
-    match name.starts_with("events.out") {
-        true => "events",
-        false => name,
+    if name.starts_with("events.out") {
+        "events"
+    } else {
+        name
     }
 }
 

@@ -109,15 +109,17 @@ fn attack(case: u64, random: &mut Random) -> Result<&'static str, String> {
         "model.safetensors",
     ];
     // More than half of the attacks are on the configuration, which has the most settings.
-    let name = match random.random() {
-        true => names[0],
-        false => names.choose(random).expect("it is not empty"),
+    let name = if random.random() {
+        names[0]
+    } else {
+        names.choose(random).expect("it is not empty")
     };
     let path = folder.join("model").join(name);
     let mut bytes = fs::read(&path).unwrap();
-    let how = match name.ends_with(".json") && random.random_range(0..4) > 0 {
-        true => replace_value(&mut bytes, random),
-        false => damage(&mut bytes, random),
+    let how = if name.ends_with(".json") && random.random_range(0..4) > 0 {
+        replace_value(&mut bytes, random)
+    } else {
+        damage(&mut bytes, random)
     };
     fs::write(&path, bytes).unwrap();
     let command = COMMANDS.choose(random).expect("it is not empty");

@@ -39,14 +39,16 @@ fn attack(kind: Kind, random: &mut Random) -> Result<&'static str, String> {
     loop {
         // A process that is killed before it has written config.json leaves a folder that `fit`
         // accepts again.
-        let program = match run.join("config.json").exists() {
-            false => kind.fit(&place, flags(kind)),
-            true => Program::new(&place, "resume run --threads 1"),
+        let program = if run.join("config.json").exists() {
+            Program::new(&place, "resume run --threads 1")
+        } else {
+            kind.fit(&place, flags(kind))
         };
         let micros = random.random_range(0..time.as_micros() as u64);
-        let time = match times.len() < KILLS {
-            true => Duration::from_micros(micros),
-            false => Duration::from_secs(120),
+        let time = if times.len() < KILLS {
+            Duration::from_micros(micros)
+        } else {
+            Duration::from_secs(120)
         };
         match program.run_for(time) {
             Err(answer) if times.len() >= KILLS => return Err(answer.fault("takes too long")),
@@ -69,11 +71,12 @@ fn attack(kind: Kind, random: &mut Random) -> Result<&'static str, String> {
     // Temporary files of plots may remain, because `resume` removes only temporary JSON files.
     let left = left.filter(|name| name.contains(".tmp") && !name.contains("pictures/"));
     let left: Vec<String> = left.collect();
-    match left.is_empty() {
-        true => Ok("the same run"),
-        false => Err(format!(
+    if left.is_empty() {
+        Ok("the same run")
+    } else {
+        Err(format!(
             "{kind:?} after kills at {times:?} ms: left {left:?}"
-        )),
+        ))
     }
 }
 

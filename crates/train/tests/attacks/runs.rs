@@ -186,8 +186,9 @@ pub fn same(
         .collect();
     names.sort();
     names.dedup();
-    match names.is_empty() {
-        true => Ok(()),
-        false => Err(format!("{names:?} differ")),
+    if names.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{names:?} differ"))
     }
 }

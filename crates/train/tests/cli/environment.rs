@@ -60,9 +60,10 @@ fn processes_that_cannot_reach_each_other_do_not_train_one_by_one() {
         let output = train.env(name, "4").output().unwrap();
         assert_eq!(output.status.code(), Some(2));
         let stderr = text(&output.stderr);
-        let why = match cfg!(feature = "mpi") {
-            true => "cannot reach each other: ",
-            false => "need a build with MPI: ",
+        let why = if cfg!(feature = "mpi") {
+            "cannot reach each other: "
+        } else {
+            "need a build with MPI: "
         };
         assert!(stderr.contains(&format!("processes 4: {why}")), "{stderr}");
         let advice = format!("start it as `env -u {name} train ..`\n");

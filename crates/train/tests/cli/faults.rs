@@ -144,12 +144,13 @@ fn a_damaged_log_of_metrics_is_told_and_repaired_before_training() {
         );
         let found = steps(&fs::read_to_string(&metrics).unwrap());
         let expected = (1..=12).filter(|step| !missing.contains(step));
-        match missing.is_empty() {
-            true => assert!(
+        if missing.is_empty() {
+            assert!(
                 found.len() < 12 && found.ends_with(&[9, 10, 11, 12]),
                 "{found:?}"
-            ),
-            false => assert_eq!(found, expected.collect::<Vec<_>>()),
+            )
+        } else {
+            assert_eq!(found, expected.collect::<Vec<_>>())
         }
         let kept = fs::read_to_string(run_folder.join("metrics.damaged.jsonl"));
         assert_eq!(kept.unwrap_or_default(), damaged);
@@ -239,9 +240,10 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
             .unwrap()
             .unwrap();
         assert!(status.stopped(), "it ended early: {status:?}");
-        let done = match removes {
-            true => fs::remove_dir_all(path.join("run")),
-            false => fs::rename(path.join("run"), path.join("other")),
+        let done = if removes {
+            fs::remove_dir_all(path.join("run"))
+        } else {
+            fs::rename(path.join("run"), path.join("other"))
         };
         kill_process(process, Signal::CONT).unwrap();
         done.unwrap();

@@ -109,10 +109,13 @@ impl RunConfig {
         };
         let kind = match (&*setting, &value) {
             (_, Value::Null) => None,
-            (Value::Number(old), value) if !value.is_number() => match old.is_u64() {
-                true => Some("a whole number"),
-                false => Some("a number"),
-            },
+            (Value::Number(old), value) if !value.is_number() => {
+                if old.is_u64() {
+                    Some("a whole number")
+                } else {
+                    Some("a number")
+                }
+            }
             (Value::Bool(_), value) if !value.is_boolean() => Some("true or false"),
             _ => None,
         };

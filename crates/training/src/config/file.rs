@@ -30,9 +30,10 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     let is_toml = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     // Some Windows editors begin a file with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
-    let read = match is_toml {
-        true => toml::from_str(text).map_err(|error| not_toml(text, &error)),
-        false => serde_json::from_str(text).map_err(|error| format!("is not JSON ({error})")),
+    let read = if is_toml {
+        toml::from_str(text).map_err(|error| not_toml(text, &error))
+    } else {
+        serde_json::from_str(text).map_err(|error| format!("is not JSON ({error})"))
     };
     let Unique(file) = read.map_err(wrong)?;
     let config = over_defaults(file.clone()).map_err(wrong)?;

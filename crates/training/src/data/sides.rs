@@ -46,9 +46,10 @@ impl<T> Sides<T> {
     where
         T: PartialEq,
     {
-        let paths = match self.source == self.target {
-            true => [path.into(), path.into()],
-            false => ["source", "target"].map(|side| format!("{path}.{side}")),
+        let paths = if self.source == self.target {
+            [path.into(), path.into()]
+        } else {
+            ["source", "target"].map(|side| format!("{path}.{side}"))
         };
         let [source, target] = paths;
         [(source, self.source), (target, self.target)]

@@ -41,15 +41,17 @@ pub fn test<M: SequenceModel>(
 ) -> Result<TestResult, GenerateError> {
     let (seed, sizes) = (config.seed, &config.evaluation);
     let examples = dataset.held_out(seed, Split::Test, sizes.test_size);
-    let split = match dataset.held_out(seed, Split::Validation, sizes.test_size) == examples {
-        true => Split::Validation,
-        false => Split::Test,
+    let split = if dataset.held_out(seed, Split::Validation, sizes.test_size) == examples {
+        Split::Validation
+    } else {
+        Split::Test
     };
     let validation = dataset.held_out(seed, Split::Validation, sizes.validation_size);
     let (scores, decoded) = Scores::of(model, dataset, &examples, group)?;
-    let valid_loss = match validation == examples {
-        true => scores.loss,
-        false => teacher_forced(model, dataset, &validation, None, group).loss,
+    let valid_loss = if validation == examples {
+        scores.loss
+    } else {
+        teacher_forced(model, dataset, &validation, None, group).loss
     };
     Ok(TestResult {
         split,

@@ -38,9 +38,10 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
-        match value.is_finite() {
-            true => Ok(value.into()),
-            false => Err(E::custom(format_args!("{value} is not a finite number"))),
+        if value.is_finite() {
+            Ok(value.into())
+        } else {
+            Err(E::custom(format_args!("{value} is not a finite number")))
         }
     }
 

@@ -48,9 +48,10 @@ impl Format<'_> {
         }
         let line = |output: &Hypothesis| {
             let target = decode(&output.tokens);
-            match self.is_n_best {
-                true => format!("{}\t{:.4}\t{target}\n", request.line, output.score),
-                false => format!("{target}\n"),
+            if self.is_n_best {
+                format!("{}\t{:.4}\t{target}\n", request.line, output.score)
+            } else {
+                format!("{target}\n")
             }
         };
         Ok(outputs.iter().map(line).collect())
@@ -99,9 +100,10 @@ impl Format<'_> {
     }
 
     fn empty(&self, line: u64) -> String {
-        match self.is_n_best {
-            true => format!("{line}\t\t\n"),
-            false => "\n".into(),
+        if self.is_n_best {
+            format!("{line}\t\t\n")
+        } else {
+            "\n".into()
         }
     }
 

@@ -53,12 +53,11 @@ impl Input {
     /// If the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, UsageError> {
         let is_stdin = path == Path::new("-");
-        let reader: Box<dyn BufRead> = match is_stdin {
-            true => Box::new(std::io::stdin().lock()),
-            false => {
-                let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
-                Box::new(BufReader::new(file))
-            }
+        let reader: Box<dyn BufRead> = if is_stdin {
+            Box::new(std::io::stdin().lock())
+        } else {
+            let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+            Box::new(BufReader::new(file))
         };
         Ok(Self {
             name: path.into(),

@@ -91,9 +91,10 @@ impl<'a> Predictor<'a> {
             match &self.work {
                 Work::Generate(generation) => {
                     let outputs = self.generate(requests, generation)?;
-                    let alignments = match generation.alignments {
-                        true => self.align(requests, &outputs)?,
-                        false => vec![None; requests.len()],
+                    let alignments = if generation.alignments {
+                        self.align(requests, &outputs)?
+                    } else {
+                        vec![None; requests.len()]
                     };
                     let outputs = outputs.into_iter().zip(alignments);
                     for (request, (outputs, alignments)) in requests.iter().zip(outputs) {
@@ -257,12 +258,11 @@ impl<'a> Predictor<'a> {
             return 0;
         };
         // Without an end symbol, the model cannot end an output, so `extends` is ignored.
-        match *extends && config.eos_id.is_some() {
-            true => {
-                let (limits, model) = (self.run.dataset.limits(), &self.run.config.model);
-                max_output(request.source.len(), config.max_length, &limits, model)
-            }
-            false => config.max_length,
+        if *extends && config.eos_id.is_some() {
+            let (limits, model) = (self.run.dataset.limits(), &self.run.config.model);
+            max_output(request.source.len(), config.max_length, &limits, model)
+        } else {
+            config.max_length
         }
     }
 

@@ -41,12 +41,13 @@ impl Request {
         if line.is_blank() {
             return Ok(None);
         }
-        let (text, target) = match has_target {
-            false => (&line.text[..], ""),
-            true => match line.text.split_once('\t') {
+        let (text, target) = if has_target {
+            match line.text.split_once('\t') {
                 Some((source, target)) if !target.contains('\t') => (source, target),
                 _ => return Err(line.wrong("must be SOURCE<TAB>TARGET, with one tab")),
-            },
+            }
+        } else {
+            (&line.text[..], "")
         };
         let max_tokens = max_tokens(&run.config.model);
         let max_bytes = run.dataset.limits().bytes;

@@ -74,10 +74,11 @@ impl BleuCounts {
             reference,
             ..
         } = *self;
-        let brevity_penalty = match hypothesis >= reference {
-            true => 1.0,
+        let brevity_penalty = if hypothesis >= reference {
+            1.0
+        } else {
             // The penalty is `exp(-inf)`, that is 0, if the hypotheses have no tokens.
-            false => (1.0 - reference as f64 / hypothesis as f64).exp(),
+            (1.0 - reference as f64 / hypothesis as f64).exp()
         };
         let mut precisions = [0.0; ORDER];
         let mut score = 0.0;

@@ -115,21 +115,20 @@ impl Generation {
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let config = object(&folder.join("config.json"))?;
         let path = folder.join("generation_config.json");
-        let (path, fields) = match path.exists() {
-            true => {
-                let mut fields = object(&path)?;
-                // In some folders, only `config.json` has the tokens that begin and end targets.
-                for name in ["decoder_start_token_id", "bos_token_id", "eos_token_id"] {
-                    if let Some(value) = config.get(name) {
-                        let field = fields.entry(name).or_insert(Value::Null);
-                        if field.is_null() {
-                            field.clone_from(value);
-                        }
+        let (path, fields) = if path.exists() {
+            let mut fields = object(&path)?;
+            // In some folders, only `config.json` has the tokens that begin and end targets.
+            for name in ["decoder_start_token_id", "bos_token_id", "eos_token_id"] {
+                if let Some(value) = config.get(name) {
+                    let field = fields.entry(name).or_insert(Value::Null);
+                    if field.is_null() {
+                        field.clone_from(value);
                     }
                 }
-                (path, fields)
             }
-            false => (folder.join("config.json"), config),
+            (path, fields)
+        } else {
+            (folder.join("config.json"), config)
         };
         let is_own = path.ends_with("generation_config.json");
         let fields = Fields {

@@ -117,9 +117,10 @@ fn git_revision() -> Option<String> {
 /// Quotes an argument for a POSIX shell, if it needs quotes.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
-    match !argument.is_empty() && argument.chars().all(is_plain) {
-        true => argument.into(),
-        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    if !argument.is_empty() && argument.chars().all(is_plain) {
+        argument.into()
+    } else {
+        format!("'{}'", argument.replace('\'', r"'\''"))
     }
 }
 

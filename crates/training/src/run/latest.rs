@@ -53,9 +53,10 @@ pub fn changed(folder: &Path) -> Option<SystemTime> {
 ///
 /// If the name is `latest` and there is no run.
 pub fn find_run(name: &Path) -> Result<PathBuf, UsageError> {
-    match name == Path::new(LATEST) && !name.exists() {
-        true => latest_in(Path::new(RUNS)),
-        false => Ok(name.into()),
+    if name == Path::new(LATEST) && !name.exists() {
+        latest_in(Path::new(RUNS))
+    } else {
+        Ok(name.into())
     }
 }
 

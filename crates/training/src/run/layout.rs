@@ -80,9 +80,10 @@ pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
 /// this folder.
 pub(super) fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> UsageError {
     // A broken link exists, too, although `Path::exists` returns false for it.
-    let expected = match path.symlink_metadata().is_ok() && !path.is_dir() {
-        true => "is not a folder; name one, or a path that does not exist".into(),
-        false => format!("cannot be written ({error}); name a folder that can"),
+    let expected = if path.symlink_metadata().is_ok() && !path.is_dir() {
+        "is not a folder; name one, or a path that does not exist".into()
+    } else {
+        format!("cannot be written ({error}); name a folder that can")
     };
     UsageError::setting(argument, path.display(), expected)
 }

@@ -25,9 +25,10 @@ pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
         name == LOCK || is_config || is_tokenizer
     };
     if entries.any(|entry| !entry.is_ok_and(|entry| is_left(&entry.file_name()))) {
-        let what = match path.join(CONFIG).exists() {
-            true => "already holds a run",
-            false => "is not empty",
+        let what = if path.join(CONFIG).exists() {
+            "already holds a run"
+        } else {
+            "is not empty"
         };
         let expected = format!("{what}; name another folder, or remove this one first");
         return Err(UsageError::setting(RUN_DIR, path.display(), expected));

@@ -278,9 +278,10 @@ impl StatusWriter {
 
 impl Drop for StatusWriter {
     fn drop(&mut self) {
-        let reason = match std::thread::panicking() {
-            true => "the program panicked",
-            false => "the program ended before it wrote the results",
+        let reason = if std::thread::panicking() {
+            "the program panicked"
+        } else {
+            "the program ended before it wrote the results"
         };
         // An error of writing `status.json` is ignored, because `drop` cannot return it. The run
         // then counts as killed.

@@ -30,12 +30,13 @@ impl Division {
 
     /// Returns how the processes of a group divide the updates of a module's parameters.
     pub fn of<M: Module>(group: &dyn Collective, module: &M) -> Self {
-        match is_flex(&module.devices()[0]) {
-            true => Self {
+        if is_flex(&module.devices()[0]) {
+            Self {
                 rank: group.rank(),
                 size: group.size(),
-            },
-            false => Self::NONE,
+            }
+        } else {
+            Self::NONE
         }
     }
 
@@ -46,9 +47,10 @@ impl Division {
 
     /// Returns which of the `count` elements of a parameter this process updates.
     pub(super) fn part(self, count: usize) -> Range<usize> {
-        match self.divides(count) {
-            true => part(count, self.rank, self.size),
-            false => 0..count,
+        if self.divides(count) {
+            part(count, self.rank, self.size)
+        } else {
+            0..count
         }
     }
 }

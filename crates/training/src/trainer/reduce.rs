@@ -108,9 +108,10 @@ impl ModuleVisitor for Packing<'_> {
             let mut data = writable(data);
             let elements: &mut [f32] = data.as_mut_slice().expect("the data are f32");
             self.sent += elements.len();
-            match self.division.divides(elements.len()) {
-                true => self.group.sum_parts(elements),
-                false => self.group.sum(elements),
+            if self.division.divides(elements.len()) {
+                self.group.sum_parts(elements)
+            } else {
+                self.group.sum(elements)
             }
             self.large.push(data);
         }
@@ -147,9 +148,10 @@ impl ModuleVisitor for Unpacking {
         let shape = param.shape();
         let count = shape.num_elements();
         let owners = self.packed.next().expect("each parameter is packed");
-        let data = match count < LARGE {
-            true => TensorData::new(self.packed.by_ref().take(count).collect(), shape),
-            false => self.large.next().expect("each large gradient is summed"),
+        let data = if count < LARGE {
+            TensorData::new(self.packed.by_ref().take(count).collect(), shape)
+        } else {
+            self.large.next().expect("each large gradient is summed")
         };
         if owners > 0.0 {
             let sum = Tensor::<D>::from_data(data, (&self.device, DType::F32));
@@ -248,9 +250,10 @@ mod tests {
         for is_divided in [false, true] {
             let all = ranks(3, |group| {
                 let module = four(&device);
-                let division = match is_divided {
-                    true => Division::of(group, &module),
-                    false => Division::NONE,
+                let division = if is_divided {
+                    Division::of(group, &module)
+                } else {
+                    Division::NONE
                 };
                 let gradients = gradients(&module, group.rank(), &device);
                 let mut traffic = Traffic::default();
@@ -281,9 +284,10 @@ mod tests {
             for (small, part, large) in all {
                 assert_eq!(small, TensorData::from([4f32; 3]));
                 assert_eq!(large, expected.clone().slice([part.clone()]).into_data());
-                match is_divided {
-                    true => assert_eq!(part.start, end),
-                    false => assert_eq!(part, 0..ROWS * 1024),
+                if is_divided {
+                    assert_eq!(part.start, end)
+                } else {
+                    assert_eq!(part, 0..ROWS * 1024)
                 }
                 end = part.end;
             }

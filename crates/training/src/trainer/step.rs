@@ -41,9 +41,10 @@ pub(super) fn new_model(config: &RunConfig, device: &Device) -> Result<Transform
 /// Returns the device with autodiff on which a run trains.
 pub fn device_of(config: &RunConfig, device: &Device) -> Device {
     let device = device.clone().autodiff();
-    match config.execution.gradient_checkpointing {
-        true => device.gradient_checkpointing(),
-        false => device,
+    if config.execution.gradient_checkpointing {
+        device.gradient_checkpointing()
+    } else {
+        device
     }
 }
 

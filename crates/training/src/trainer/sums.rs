@@ -50,12 +50,11 @@ impl Squares {
                 };
                 let count = gradient.shape().num_elements();
                 let is_part = self.division.divides(count);
-                let squares = match is_part {
-                    false => fused::sum_of_squares(&gradient),
-                    true => {
-                        let part = self.division.part(count);
-                        fused::sum_of_squares(&gradient.reshape([count]).slice([part]))
-                    }
+                let squares = if is_part {
+                    let part = self.division.part(count);
+                    fused::sum_of_squares(&gradient.reshape([count]).slice([part]))
+                } else {
+                    fused::sum_of_squares(&gradient)
                 };
                 self.squares.add(squares, is_part);
             }
@@ -71,9 +70,10 @@ impl Squares {
 
     /// Adds the sum of squares `[1]` of a gradient or, if `is_part`, of a part of a gradient.
     pub(super) fn add(&mut self, squares: Tensor<1>, is_part: bool) {
-        match is_part {
-            true => self.parts.add(squares),
-            false => self.whole.add(squares),
+        if is_part {
+            self.parts.add(squares)
+        } else {
+            self.whole.add(squares)
         }
     }
 

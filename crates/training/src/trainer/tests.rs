@@ -164,9 +164,10 @@ fn group_results<T: Send>(
         let is_last = group.rank() + 1 == size;
         let mut config = other.filter(|_| is_last).unwrap_or(config).clone();
         let dataset = config.check().unwrap().unwrap();
-        let folder = match group.is_first() {
-            true => RunFolder::open(&path).unwrap(),
-            false => RunFolder::follow(&path),
+        let folder = if group.is_first() {
+            RunFolder::open(&path).unwrap()
+        } else {
+            RunFolder::follow(&path)
         };
         let trainer = Trainer::new(&config, dataset.as_ref(), &Device::flex(), folder).unwrap();
         train(trainer.with_group(group))
@@ -239,9 +240,10 @@ fn an_observer_that_fails_in_one_process_ends_all_after_a_checkpoint() {
             (error.unwrap().to_string(), checkpoint.exists())
         });
         for (rank, (error, is_saved)) in results.into_iter().enumerate() {
-            let expected = match rank == fails {
-                true => "standard output cannot be written",
-                false => "another process failed after step 2",
+            let expected = if rank == fails {
+                "standard output cannot be written"
+            } else {
+                "another process failed after step 2"
             };
             assert_eq!(error, expected);
             // Rank 0 writes the checkpoint, perhaps after the other process has ended.

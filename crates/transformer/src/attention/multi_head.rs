@@ -261,9 +261,10 @@ impl CrossAttention {
 /// Returns the gain of the initial `W^Q`: 1, or `1 / sqrt(K)` if scores are not divided by
 /// `sqrt(K)`. Without biases, the initial scores have the same variance in both cases.
 fn query_gain(config: &TransformerConfig) -> f64 {
-    match config.scale_attention {
-        true => 1.0,
-        false => 1.0 / (config.d_head() as f64).sqrt(),
+    if config.scale_attention {
+        1.0
+    } else {
+        1.0 / (config.d_head() as f64).sqrt()
     }
 }
 

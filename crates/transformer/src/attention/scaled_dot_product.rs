@@ -90,12 +90,11 @@ pub(super) fn weights_with(
     terms: &ScoreTerms,
 ) -> Tensor<4> {
     let shape = scores_shape(&query, &key);
-    let query = match terms.is_unscaled {
-        true => query,
-        false => {
-            let scale = 1.0 / (query.dims()[3] as f64).sqrt();
-            query * scale
-        }
+    let query = if terms.is_unscaled {
+        query
+    } else {
+        let scale = 1.0 / (query.dims()[3] as f64).sqrt();
+        query * scale
     };
     let mut scores = query.matmul(key.swap_dims(2, 3));
     if let Some(bias) = &terms.bias {

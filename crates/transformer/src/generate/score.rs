@@ -148,9 +148,12 @@ impl Transformer {
         let align = |(sequence, (rows, (source, input))): (usize, (&[f32], (&_, &Vec<u32>)))| {
             let source: &[u32] = AsRef::as_ref(source);
             let rows = rows.chunks(width).take(input.len()).enumerate();
-            let row = |(position, row): (usize, &[f32])| match row.iter().all(|x| x.is_finite()) {
-                true => Ok(row[..source.len()].to_vec()),
-                false => Err(GenerateError::NotFinite { sequence, position }),
+            let row = |(position, row): (usize, &[f32])| {
+                if row.iter().all(|x| x.is_finite()) {
+                    Ok(row[..source.len()].to_vec())
+                } else {
+                    Err(GenerateError::NotFinite { sequence, position })
+                }
             };
             rows.map(row).collect()
         };

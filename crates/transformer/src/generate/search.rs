@@ -186,9 +186,10 @@ impl<M: Autoregressive> Search<M> {
         let is_first = is_beam && self.config.normalize_first;
         if let Some(&token) = self.sources[rows[0].source].prefix.get(length) {
             // The source still has a single row, because the prefix allows only one token per step.
-            let log_probability = match is_first {
-                true => 0.0,
-                false => (f64::from(logits[token as usize]) - log_sum_exp(logits)) as f32,
+            let log_probability = if is_first {
+                0.0
+            } else {
+                (f64::from(logits[token as usize]) - log_sum_exp(logits)) as f32
             };
             let forced = Continuation {
                 row: 0,
@@ -282,9 +283,12 @@ impl<M: Autoregressive> Search<M> {
     /// Extends the rows of one source by a step of beam search.
     fn advance_beam(&mut self, begin: usize, rows: &[Row], logits: &[f32], width: usize) {
         let (config, vocab_size) = (&self.config, self.model.vocab_size());
-        let norm = |logits: &[f32]| match config.normalize_first {
-            true => 0.0,
-            false => log_sum_exp(logits),
+        let norm = |logits: &[f32]| {
+            if config.normalize_first {
+                0.0
+            } else {
+                log_sum_exp(logits)
+            }
         };
         let continuations = beam::choose(rows, logits, vocab_size, width, config.eos_id, norm);
         if continuations.is_empty() {

@@ -63,10 +63,12 @@ impl RelativeBias {
 
     /// Returns the bucket of a query and a key at the given positions.
     fn bucket(&self, query: usize, key: usize, n_buckets: usize) -> i32 {
-        let (first, n, distance) = match self.is_causal {
-            true => (0, n_buckets, query.saturating_sub(key)),
-            false if key > query => (n_buckets / 2, n_buckets / 2, key - query),
-            false => (0, n_buckets / 2, query - key),
+        let (first, n, distance) = if self.is_causal {
+            (0, n_buckets, query.saturating_sub(key))
+        } else if key > query {
+            (n_buckets / 2, n_buckets / 2, key - query)
+        } else {
+            (0, n_buckets / 2, query - key)
         };
         let exact = n / 2;
         let bucket = if distance < exact {

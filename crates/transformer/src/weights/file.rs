@@ -188,9 +188,10 @@ impl WeightsFile {
             let about = std::fs::metadata(&shard.path);
             about.is_ok_and(|about| stamp(&about) == shard.stamp)
         };
-        match self.shards.iter().all(is_same) {
-            true => Ok(()),
-            false => Err(WeightsError::File("was changed while it was read".into())),
+        if self.shards.iter().all(is_same) {
+            Ok(())
+        } else {
+            Err(WeightsError::File("was changed while it was read".into()))
         }
     }
 

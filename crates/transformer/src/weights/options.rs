@@ -65,9 +65,10 @@ impl ImportOptions {
             scale_logits: self.scale_logits.or(others.scale_logits),
             relative_max_distance: self.relative_max_distance.or(others.relative_max_distance),
             entry: self.entry.or(others.entry),
-            rename: match self.rename.is_empty() {
-                true => others.rename,
-                false => self.rename,
+            rename: if self.rename.is_empty() {
+                others.rename
+            } else {
+                self.rename
             },
             allow_unused: self.allow_unused || others.allow_unused,
             int8: self.int8 || others.int8,

@@ -152,9 +152,12 @@ impl Entries {
             // `from` is either the whole name of a tensor or a name within an entry. The latter
             // renames the tensors of this name in all entries.
             let is_whole = all.iter().any(|entry| entry.original == *from);
-            let is_meant = |entry: &Entry| match is_whole {
-                true => entry.original == *from,
-                false => entry.name == *from,
+            let is_meant = |entry: &Entry| {
+                if is_whole {
+                    entry.original == *from
+                } else {
+                    entry.name == *from
+                }
             };
             let meant: Vec<usize> = (0..all.len()).filter(|&i| is_meant(&all[i])).collect();
             if meant.is_empty() {
@@ -223,9 +226,12 @@ impl Entries {
 fn with_model(layout: Layout, names: &Names) -> Names {
     let has_model = matches!(layout, Layout::Bart | Layout::M2m100 | Layout::Marian);
     let is_without = names.contains_key("shared.weight") && has_model;
-    let name = |(name, original): (&String, &String)| match is_without {
-        true => (format!("model.{name}"), original.clone()),
-        false => (name.clone(), original.clone()),
+    let name = |(name, original): (&String, &String)| {
+        if is_without {
+            (format!("model.{name}"), original.clone())
+        } else {
+            (name.clone(), original.clone())
+        }
     };
     names.iter().map(name).collect()
 }

@@ -50,9 +50,10 @@ impl ActivationOps for Flex {
         let _timer = Timer::of("activation");
         let x = x.to_contiguous();
         let [rows, width] = [0, 1].map(|axis| x.layout().shape()[axis]);
-        let columns = match activation.is_gated() {
-            true => width / 2,
-            false => width,
+        let columns = if activation.is_gated() {
+            width / 2
+        } else {
+            width
         };
         let y = kernel::activate(flex::slice(&x), width, activation, dropout);
         flex::primitive(y, &[rows, columns])

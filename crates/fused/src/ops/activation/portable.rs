@@ -56,9 +56,10 @@ pub(super) fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
 /// The portable path of all activation functions except ReLU.
 pub(super) fn activate(x: Tensor<2>, activation: Activation, dropout: f64) -> Tensor<2> {
     let [rows, width] = x.dims();
-    let columns = match activation.is_gated() {
-        true => width / 2,
-        false => width,
+    let columns = if activation.is_gated() {
+        width / 2
+    } else {
+        width
     };
     let mask = draw_mask([rows, columns], dropout, &x.device());
     let y = Dispatch::portable_activate(x.into_dispatch(), activation, mask);

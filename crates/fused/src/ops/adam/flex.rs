@@ -46,9 +46,10 @@ pub(super) fn step(
 pub(super) fn sum_of_squares(x: FlexTensor) -> Tensor<1> {
     let _timer = Timer::of("gradient_norm");
     // `to_contiguous` would copy a slice of a larger tensor even if the slice is contiguous.
-    let x = match x.layout().is_contiguous() {
-        true => x,
-        false => x.to_contiguous(),
+    let x = if x.layout().is_contiguous() {
+        x
+    } else {
+        x.to_contiguous()
     };
     scalar(kernel::sum_of_squares(flex::slice(&x)))
 }

@@ -81,9 +81,10 @@ impl WithSimd for Piece<'_> {
 
 /// Returns the sum of squares of `x`.
 pub(super) fn sum_of_squares(x: &[f32]) -> f64 {
-    let pieces: Vec<f64> = match x.len() > PIECE {
-        true => x.par_chunks(PIECE).map(sum_piece).collect(),
-        false => x.chunks(PIECE).map(sum_piece).collect(),
+    let pieces: Vec<f64> = if x.len() > PIECE {
+        x.par_chunks(PIECE).map(sum_piece).collect()
+    } else {
+        x.chunks(PIECE).map(sum_piece).collect()
     };
     // `Iterator::sum` begins at -0, which would be the sum of no pieces.
     pieces.iter().fold(0.0, |sum, piece| sum + piece)

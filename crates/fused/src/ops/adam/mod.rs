@@ -117,9 +117,10 @@ impl Adam {
             let (state, squares) = flex::step(self, state, gradient, 1.0, true);
             return (state, flex::scalar(squares));
         }
-        let squares = match state.is_whole() {
-            true => sum_of_squares(&gradient),
-            false => sum_of_squares(&gradient.clone().slice([state.part.clone()])),
+        let squares = if state.is_whole() {
+            sum_of_squares(&gradient)
+        } else {
+            sum_of_squares(&gradient.clone().slice([state.part.clone()]))
         };
         (self.step(state, gradient, None), squares)
     }

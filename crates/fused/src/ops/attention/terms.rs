@@ -48,9 +48,10 @@ pub(crate) struct Form {
 impl ScoreTerms<'_> {
     /// Returns the form of attention with `n_heads` heads of queries, each of `d_head` features.
     pub(super) fn form(&self, n_heads: usize, d_head: usize) -> Form {
-        let scale = match self.is_unscaled {
-            true => 1.0,
-            false => 1.0 / (d_head as f64).sqrt(),
+        let scale = if self.is_unscaled {
+            1.0
+        } else {
+            1.0 / (d_head as f64).sqrt()
         };
         Form { n_heads, scale }
     }

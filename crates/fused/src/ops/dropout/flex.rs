@@ -25,12 +25,13 @@ pub(super) fn dropout<const D: usize>(x: Tensor<D>, probability: f64) -> Tensor<
 /// Draws a dropout key from the device. For a probability of 0 or a device without autodiff, draws
 /// nothing and returns the default, which drops no element.
 pub(crate) fn draw(probability: f64, device: &Device) -> Dropout {
-    match probability > 0.0 && device.is_autodiff() {
-        true => Dropout {
+    if probability > 0.0 && device.is_autodiff() {
+        Dropout {
             key: draw_key(device),
             probability,
-        },
-        false => Dropout::default(),
+        }
+    } else {
+        Dropout::default()
     }
 }
 

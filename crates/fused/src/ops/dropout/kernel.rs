@@ -59,9 +59,10 @@ impl Dropout {
 /// Applies dropout to a whole tensor, in place.
 pub(super) fn drop_in_place(x: &mut [f32], dropout: Dropout) {
     let run = |(index, x): (usize, &mut [f32])| dropout.apply(x, index * CHUNK);
-    match x.len() <= CHUNK {
-        true => x.chunks_mut(CHUNK).enumerate().for_each(run),
-        false => x.par_chunks_mut(CHUNK).enumerate().for_each(run),
+    if x.len() <= CHUNK {
+        x.chunks_mut(CHUNK).enumerate().for_each(run)
+    } else {
+        x.par_chunks_mut(CHUNK).enumerate().for_each(run)
     }
 }
 

@@ -81,12 +81,13 @@ pub(crate) fn draw_mask<const D: usize>(
     probability: f64,
     device: &burn::tensor::Device,
 ) -> DropoutMask<Dispatch> {
-    match probability > 0.0 {
-        true => DropoutMask::Drawn {
+    if probability > 0.0 {
+        DropoutMask::Drawn {
             dropped: draw_dropped(shape, probability, device),
             probability,
-        },
-        false => DropoutMask::None,
+        }
+    } else {
+        DropoutMask::None
     }
 }
 
@@ -105,9 +106,10 @@ pub(crate) fn draw_dropped<const D: usize>(
 
 /// Multiplies all elements by `1 / (1 - probability)`.
 pub(crate) fn scale<B: Backend>(x: FloatTensor<B>, probability: f64) -> FloatTensor<B> {
-    match probability > 0.0 {
-        true => B::float_mul_scalar(x, (1.0 / (1.0 - probability)).into()),
-        false => x,
+    if probability > 0.0 {
+        B::float_mul_scalar(x, (1.0 / (1.0 - probability)).into())
+    } else {
+        x
     }
 }
 

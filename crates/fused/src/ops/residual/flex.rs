@@ -113,9 +113,10 @@ pub(super) fn backward(
             super::kernel::backward(norm, flex::slice(&sum), grad, dx, store, dropout)
         })
     });
-    let dy = match dropout.probability > 0.0 {
-        true => norm_grad,
-        false => dx.clone(),
+    let dy = if dropout.probability > 0.0 {
+        norm_grad
+    } else {
+        dx.clone()
     };
     let [gamma, beta] = parameters.map(flex::vector);
     [dx, dy, gamma, beta]

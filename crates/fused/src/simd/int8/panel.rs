@@ -122,9 +122,10 @@ impl Int8Matrix<'_> {
         // cache lines by themselves.
         for i in 0..4 {
             let ahead = row + AHEAD + i;
-            let (row, column) = match ahead < self.rows {
-                true => (ahead, column),
-                false => (ahead - self.rows, column + PANEL),
+            let (row, column) = if ahead < self.rows {
+                (ahead, column)
+            } else {
+                (ahead - self.rows, column + PANEL)
             };
             prefetch(self.data, row * self.strides[0] + column);
         }

@@ -112,12 +112,11 @@ impl Part<'_, '_, '_> {
             if x.row_stride == 1 {
                 let line = |i: usize| &from[i * x.column_stride..][..rows];
                 for (i, to) in scratch.chunks_exact_mut(BLOCK).take(words).enumerate() {
-                    match 2 * i < depth {
-                        true => {
-                            let second = (2 * i + 1 < depth).then(|| line(2 * i + 1));
-                            pair_rows(line(2 * i), second, to);
-                        }
-                        false => to.fill(0.0),
+                    if 2 * i < depth {
+                        let second = (2 * i + 1 < depth).then(|| line(2 * i + 1));
+                        pair_rows(line(2 * i), second, to);
+                    } else {
+                        to.fill(0.0)
                     }
                 }
                 let steps = scratch.chunks_exact(TILE * BLOCK);

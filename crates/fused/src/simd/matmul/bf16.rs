@@ -17,9 +17,10 @@ fn round(x: f32) -> u32 {
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
     // Rounding could turn NaN into infinity or zero. For NaN, the highest bit of the significand is
     // set instead.
-    match x.is_nan() {
-        true => bits | 0x0040_0000,
-        false => rounded,
+    if x.is_nan() {
+        bits | 0x0040_0000
+    } else {
+        rounded
     }
 }
 

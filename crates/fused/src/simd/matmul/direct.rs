@@ -249,9 +249,10 @@ impl<'a> Part<'a, '_, '_> {
         let x = X::of(self, row, first, depth);
         let w = &self.w.data[first * stride + self.first_column + column..];
         let y: &mut [&mut [f32]; R] = self.y[row..].first_chunk_mut().expect("R rows");
-        let width = match WHOLE {
-            true => V * S::F32_LANES,
-            false => y[0].len() - column,
+        let width = if WHOLE {
+            V * S::F32_LANES
+        } else {
+            y[0].len() - column
         };
         let mut sums = [[simd.splat_f32s(0.0); V]; R];
         for (sums, y) in sums.iter_mut().zip(&*y) {
@@ -270,9 +271,10 @@ impl<'a> Part<'a, '_, '_> {
         }
         for (sums, y) in sums.iter().zip(y) {
             let y = &mut y[column..][..width];
-            match WHOLE {
-                true => S::as_mut_simd_f32s(y).0.as_chunks_mut().0[0] = *sums,
-                false => simd.partial_store_f32s(y, sums[0]),
+            if WHOLE {
+                S::as_mut_simd_f32s(y).0.as_chunks_mut().0[0] = *sums
+            } else {
+                simd.partial_store_f32s(y, sums[0])
             }
         }
     }
@@ -282,8 +284,9 @@ impl<'a> Part<'a, '_, '_> {
 /// and `V` is 1.
 #[inline(always)]
 fn vectors<S: Simd, const V: usize, const WHOLE: bool>(simd: S, from: &[f32]) -> [S::f32s; V] {
-    match WHOLE {
-        true => S::as_simd_f32s(from).0.as_chunks::<V>().0[0],
-        false => [simd.partial_load_f32s(from); V],
+    if WHOLE {
+        S::as_simd_f32s(from).0.as_chunks::<V>().0[0]
+    } else {
+        [simd.partial_load_f32s(from); V]
     }
 }

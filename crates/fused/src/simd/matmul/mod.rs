@@ -158,9 +158,10 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
         work if work < PARALLEL => 1,
         _ => current_num_threads(),
     };
-    let (high, wide) = match m >= threads * ROWS_PER_THREAD {
-        true => (threads, 1),
-        false => (1, threads),
+    let (high, wide) = if m >= threads * ROWS_PER_THREAD {
+        (threads, 1)
+    } else {
+        (1, threads)
     };
     let height = m.div_ceil(high).next_multiple_of(ROWS);
     // The width of each share but the last is a whole number of cache lines.
@@ -205,9 +206,10 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
             y: &mut share.y,
             sums: share.sums,
         };
-        match is_bf16 {
-            true => compute_bf16(part),
-            false => compute(part),
+        if is_bf16 {
+            compute_bf16(part)
+        } else {
+            compute(part)
         }
     };
     if parts.len() == 1 {

@@ -91,9 +91,10 @@ impl<'a> Part<'a, '_, '_> {
         for (i, sums) in sums.iter_mut().enumerate() {
             if let Some(row) = rows.get(i) {
                 let row = &row[at.column..];
-                *sums = match WHOLE {
-                    true => S::as_simd_f32s(&row[..V * S::F32_LANES]).0.as_chunks().0[0],
-                    false => load_vectors::<S, V>(simd, row),
+                *sums = if WHOLE {
+                    S::as_simd_f32s(&row[..V * S::F32_LANES]).0.as_chunks().0[0]
+                } else {
+                    load_vectors::<S, V>(simd, row)
                 };
             }
         }

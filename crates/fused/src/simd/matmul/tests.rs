@@ -235,9 +235,12 @@ fn empty_matrices_have_empty_products() {
 fn bf16_rounds_both_factors_and_nothing_else() {
     use burn::tensor::bf16;
 
-    let round = |x: f32| match crate::has_bf16_instructions() {
-        true => bf16::from_f32(x).to_f32(),
-        false => x,
+    let round = |x: f32| {
+        if crate::has_bf16_instructions() {
+            bf16::from_f32(x).to_f32()
+        } else {
+            x
+        }
     };
     for (k, n) in SIZES {
         let (w, bias) = (elements(k * n, 1), elements(n, 2));

@@ -24,9 +24,10 @@ use table::Bench;
 pub fn run(args: &BenchArgs, group: &Group) -> Result<()> {
     check(args)?;
     let _fast_paths = fused::fast_paths(!args.no_fused);
-    let names = match args.all {
-        false => vec![args.backend.choose()?],
-        true => Backend::built_in().map(DeviceName::from).collect(),
+    let names = if args.all {
+        Backend::built_in().map(DeviceName::from).collect()
+    } else {
+        vec![args.backend.choose()?]
     };
     let header = Cell::new(Some(match args.what {
         Measured::Generate => generate::HEADER,

@@ -123,9 +123,10 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         figures.gflops
     );
     bench.print(batch, &figures, &columns)?;
-    match bench.args.operations && !bench.args.json {
-        true => print_operations(&figures, mean_ms, &bench.device),
-        false => Ok(()),
+    if bench.args.operations && !bench.args.json {
+        print_operations(&figures, mean_ms, &bench.device)
+    } else {
+        Ok(())
     }
 }
 
@@ -135,9 +136,10 @@ fn print_operations(figures: &Figures, mean_ms: f64, device: &Device) -> Result<
     let lines = figures.operations_ms.iter();
     let mut lines: Vec<(&str, f64)> = lines.map(|(name, ms)| (*name, *ms)).collect();
     if lines.is_empty() {
-        let why = match fused::has_fast_paths() {
-            true => "this backend has no fast paths, and",
-            false => "without fast paths,",
+        let why = if fused::has_fast_paths() {
+            "this backend has no fast paths, and"
+        } else {
+            "without fast paths,"
         };
         let what = "Burn's operations are not measured one by one";
         return output::result(&format!("       ({why} {what})"));

@@ -63,9 +63,10 @@ struct Best {
 pub fn run(args: &RunsArgs) -> Result<()> {
     let parent = &args.folder;
     let is_run = parent.join(CONFIG).exists();
-    let folders = match is_run {
-        true => vec![parent.clone()],
-        false => run_folders(parent).map_err(|error| cannot_read(parent, &error))?,
+    let folders = if is_run {
+        vec![parent.clone()]
+    } else {
+        run_folders(parent).map_err(|error| cannot_read(parent, &error))?
     };
     let mut runs = Vec::new();
     for folder in &folders {
@@ -105,9 +106,10 @@ pub fn run(args: &RunsArgs) -> Result<()> {
 }
 
 fn cannot_read(folder: &Path, error: &std::io::Error) -> UsageError {
-    let what = match folder.exists() {
-        true => format!("cannot be read ({error}); name a folder of runs"),
-        false => "does not exist; name a folder of runs".into(),
+    let what = if folder.exists() {
+        format!("cannot be read ({error}); name a folder of runs")
+    } else {
+        "does not exist; name a folder of runs".into()
     };
     UsageError::new("DIR", folder.display(), what)
 }

@@ -47,9 +47,10 @@ pub(super) fn shown(text: &str) -> String {
         if shown.len() > MOST {
             return shown + "...";
         }
-        match c.is_control() {
-            true => shown.extend(c.escape_debug()),
-            false => shown.push(c),
+        if c.is_control() {
+            shown.extend(c.escape_debug())
+        } else {
+            shown.push(c)
         }
     }
     shown

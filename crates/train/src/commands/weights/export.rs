@@ -172,9 +172,10 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
 /// Returns the part of an error message that says which layout can represent a model. If
 /// `is_folder` is true, considers only Hugging Face layouts.
 fn able(config: &TransformerConfig, is_folder: bool) -> String {
-    let layout = match is_folder {
-        false => Some(Layout::Native),
-        true => Layout::of_hugging_face(config),
+    let layout = if is_folder {
+        Layout::of_hugging_face(config)
+    } else {
+        Some(Layout::Native)
     };
     match layout {
         Some(layout) => format!("--layout {layout} can"),

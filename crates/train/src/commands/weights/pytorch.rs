@@ -96,12 +96,13 @@ impl Exported<'_> {
             Contents::Decoder => ("Decoder", self.config.n_decoder_layers),
             _ => ("Encoder", self.config.n_encoder_layers),
         };
-        let norm = match self.config.final_norm {
-            true => format!(
+        let norm = if self.config.final_norm {
+            format!(
                 ", norm=nn.LayerNorm({}, eps={:?})",
                 self.config.d_model, self.config.norm_epsilon
-            ),
-            false => String::new(),
+            )
+        } else {
+            String::new()
         };
         format!(
             "{} = nn.Transformer{stack}(nn.Transformer{stack}Layer({}, {}), num_layers={layers}{norm})",
@@ -220,11 +221,10 @@ impl Exported<'_> {
         }
         // Version 5 of the library `transformers` shares the generator's matrix of a new model with
         // the embeddings, whatever the configuration says.
-        let untie = match self.config.weight_tying.shares_generator() {
-            true => "",
-            false => {
-                "import torch\nmodel.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())\n"
-            }
+        let untie = if self.config.weight_tying.shares_generator() {
+            ""
+        } else {
+            "import torch\nmodel.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())\n"
         };
         let model_type = fields.remove("model_type")?;
         let fields = fields.iter().map(|(name, value)| match value {
@@ -270,8 +270,5 @@ impl Exported<'_> {
 }
 
 fn python(value: bool) -> &'static str {
-    match value {
-        true => "True",
-        false => "False",
-    }
+    if value { "True" } else { "False" }
 }

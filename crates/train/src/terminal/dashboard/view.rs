@@ -137,13 +137,14 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
             ));
             items.extend(evaluation.chrf.map(|chrf| format!("chrF {}", short(chrf))));
             items.extend(run.best.map(|(by, Best { step, value })| {
-                match step == evaluation.step {
-                    true => "the best so far".into(),
-                    false => format!(
+                if step == evaluation.step {
+                    "the best so far".into()
+                } else {
+                    format!(
                         "best: {} at step {}",
                         measure_text(by, value),
                         grouped(step)
-                    ),
+                    )
                 }
             }));
             let title = format!("evaluation at step {}: ", grouped(evaluation.step));

@@ -202,9 +202,10 @@ impl TokenCache {
 
 /// Returns the number of bytes per token id.
 fn width(tokenizers: [&Tokenizer; 2]) -> u64 {
-    match tokenizers.iter().any(|one| one.vocab_size > 1 << 16) {
-        true => 4,
-        false => 2,
+    if tokenizers.iter().any(|one| one.vocab_size > 1 << 16) {
+        4
+    } else {
+        2
     }
 }
 

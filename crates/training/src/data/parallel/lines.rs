@@ -55,9 +55,10 @@ impl Lines {
         let mut file = BufReader::with_capacity(1 << 16, open(path)?);
         let start = file.fill_buf().map_err(|error| cannot_read(path, &error))?;
         let is_gzip = start.starts_with(&[0x1f, 0x8b]);
-        let reader: Box<dyn BufRead + Send> = match is_gzip {
-            true => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file))),
-            false => Box::new(file),
+        let reader: Box<dyn BufRead + Send> = if is_gzip {
+            Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)))
+        } else {
+            Box::new(file)
         };
         Ok(Self {
             path: path.into(),

@@ -252,9 +252,10 @@ struct Fingerprints {
 
 impl Fingerprints {
     fn of(config: &TextConfig) -> Result<Self, UsageError> {
-        let valid = match config.has_validation_corpus() {
-            true => config.valid.fingerprints()?,
-            false => Vec::new(),
+        let valid = if config.has_validation_corpus() {
+            config.valid.fingerprints()?
+        } else {
+            Vec::new()
         };
         Ok(Self {
             train: config.train.fingerprints()?,
@@ -267,9 +268,10 @@ impl Fingerprints {
     fn keys(&self, config: &TextConfig) -> [String; 2] {
         [
             key(&(&self.train, &config.train.fields)),
-            match self.valid.is_empty() {
-                true => key(&(&self.train, &config.train.fields, config.valid_share)),
-                false => key(&(&self.valid, &config.valid.fields)),
+            if self.valid.is_empty() {
+                key(&(&self.train, &config.train.fields, config.valid_share))
+            } else {
+                key(&(&self.valid, &config.valid.fields))
             },
         ]
     }

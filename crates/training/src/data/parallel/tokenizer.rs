@@ -242,9 +242,12 @@ impl Tokenizer {
     fn ids(&self, encoding: &Encoding) -> Vec<u32> {
         let special = [self.pad_id, self.bos_id, self.eos_id];
         let ids = encoding.get_ids().iter().copied();
-        ids.filter_map(|id| match special.contains(&id) {
-            true => self.unk_id,
-            false => Some(id),
+        ids.filter_map(|id| {
+            if special.contains(&id) {
+                self.unk_id
+            } else {
+                Some(id)
+            }
         })
         .collect()
     }
@@ -264,9 +267,10 @@ impl Tokenizer {
         // If the vocabulary consists of bytes, the text that a model generates can have line
         // breaks.
         let text = text.replace(is_break, " ");
-        match self.is_words {
-            true => attach_punctuation(&text),
-            false => text.trim().into(),
+        if self.is_words {
+            attach_punctuation(&text)
+        } else {
+            text.trim().into()
         }
     }
 
@@ -287,9 +291,10 @@ impl Tokenizer {
         }
         let text = self.decoded(&[id], false);
         // A part of a character is decoded as a replacement character. Such a token keeps its name.
-        match text.contains(char::REPLACEMENT_CHARACTER) {
-            true => name,
-            false => text.replace(' ', "▁"),
+        if text.contains(char::REPLACEMENT_CHARACTER) {
+            name
+        } else {
+            text.replace(' ', "▁")
         }
     }
 

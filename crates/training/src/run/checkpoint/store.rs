@@ -223,12 +223,11 @@ impl Checkpoints {
                 let what = format!("has {length} bytes, but was written with {}", entry.bytes);
                 return Err(damaged(&path, what));
             }
-            let read = || match path.extension().is_some_and(|end| end == "safetensors") {
-                true => {
+            let read = || {
+                if path.extension().is_some_and(|end| end == "safetensors") {
                     let file = open_regular(&path)?;
                     Ok((FileEntry::of_file(&file)?, Loaded::Open(file)))
-                }
-                false => {
+                } else {
                     let mut bytes = Vec::new();
                     open_regular(&path)?.read_to_end(&mut bytes)?;
                     Ok((FileEntry::of(&bytes), Loaded::Bytes(bytes)))

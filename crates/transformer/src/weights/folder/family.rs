@@ -155,9 +155,10 @@ fn bart(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes),
     };
     let d_model: usize = fields.required("d_model")?;
     let max_len: usize = fields.required("max_position_embeddings")?;
-    let placement = match is_pre {
-        true => NormPlacement::Pre,
-        false => NormPlacement::Post,
+    let placement = if is_pre {
+        NormPlacement::Pre
+    } else {
+        NormPlacement::Post
     };
     let is_scaled: Option<bool> = fields.optional("scale_embedding")?;
     let usual_pad: u32 = match model_type {

@@ -65,16 +65,18 @@ impl ModelFolder {
     /// unknown family, lacks a setting or has one that this crate does not support.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
-        let config = match path.is_dir() {
-            true => path.join(CONFIG),
-            false => path.with_file_name(CONFIG),
+        let config = if path.is_dir() {
+            path.join(CONFIG)
+        } else {
+            path.with_file_name(CONFIG)
         };
         let mut fields = Fields::read(&config)?;
         let (options, sizes) = family::read(&mut fields)?;
         Ok(Self {
-            file: match path.is_dir() {
-                true => open_weights(path)?,
-                false => WeightsFile::open(path)?,
+            file: if path.is_dir() {
+                open_weights(path)?
+            } else {
+                WeightsFile::open(path)?
             },
             options,
             unknown: fields.unknown(),

@@ -91,9 +91,10 @@ thread_local! {
 
 /// Runs `f` on each item: on all threads if `is_large`, else on the calling thread.
 pub(super) fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + Send + Sync) {
-    match is_large {
-        true => items.into_par_iter().for_each(f),
-        false => items.into_iter().for_each(f),
+    if is_large {
+        items.into_par_iter().for_each(f)
+    } else {
+        items.into_iter().for_each(f)
     }
 }
 

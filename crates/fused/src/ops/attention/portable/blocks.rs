@@ -121,11 +121,12 @@ impl<B: Backend> Attention<B> {
     fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<B> {
         let [batch, n_heads, t] = [0, 1, 2].map(|dim| size(&self.query, dim));
         let weights_of_a_row = batch * n_heads * size(&self.key, 2);
-        let at_once = match self.is_short() {
-            true => t,
+        let at_once = if self.is_short() {
+            t
+        } else {
             // Every block but the last has at least 32 queries, since each block reads and writes
             // the gradients of all keys.
-            false => (AT_ONCE / weights_of_a_row).max(32),
+            (AT_ONCE / weights_of_a_row).max(32)
         };
         (0..t)
             .step_by(at_once)
@@ -293,9 +294,10 @@ fn joined<B: Backend>(mut blocks: Vec<FloatTensor<B>>) -> FloatTensor<B> {
 
 /// Returns the part of a tensor `[B, H, T, ..]` that belongs to the queries in the range `rows`.
 fn rows_of<B: Backend>(x: FloatTensor<B>, rows: &Range<usize>) -> FloatTensor<B> {
-    match rows.len() == size(&x, 2) {
-        true => x,
-        false => B::float_slice(x, &of_rows(rows)),
+    if rows.len() == size(&x, 2) {
+        x
+    } else {
+        B::float_slice(x, &of_rows(rows))
     }
 }
 

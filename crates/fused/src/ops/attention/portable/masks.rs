@@ -41,15 +41,16 @@ impl WeightDropout<Dispatch> {
         if probability == 0.0 {
             return Self::None;
         }
-        match scores[3] >= LONG {
-            true => Self::Keyed {
+        if scores[3] >= LONG {
+            Self::Keyed {
                 key: draw_key(device),
                 probability,
-            },
-            false => Self::Drawn {
+            }
+        } else {
+            Self::Drawn {
                 dropped: draw_dropped(scores, probability, device),
                 probability,
-            },
+            }
         }
     }
 }

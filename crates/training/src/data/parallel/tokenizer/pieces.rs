@@ -25,9 +25,10 @@ impl Pieces {
         for (id, [readable, own_name]) in tokens.iter().enumerate() {
             let is_free = own.get(readable.as_str()).is_none_or(|&other| other == id);
             let is_word = !readable.is_empty() && !readable.contains(is_blank);
-            let name = match is_free && is_word && taken.insert(readable) {
-                true => readable,
-                false => own_name,
+            let name = if is_free && is_word && taken.insert(readable) {
+                readable
+            } else {
+                own_name
             };
             names.push(name.clone());
         }
