@@ -72,7 +72,7 @@ mod tests {
     fn show(reference: &str, output: &str, is_correct: bool) -> [String; 2] {
         marked(reference, output, is_correct).map(|words| {
             let words = words.iter().map(|Marked(word, is_marked)| {
-                if is_marked {
+                if *is_marked {
                     format!("[{word}]")
                 } else {
                     word.clone()
