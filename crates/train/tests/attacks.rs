@@ -3,10 +3,11 @@
 //! The random choices of an attack depend only on its test, a seed and its number, so each attack
 //! can be repeated alone:
 //!
-//! - `ATTACK_ROUNDS=10` makes ten times as many attacks (the default 1 takes about three
-//!   minutes);
+//! - `ATTACK_ROUNDS=10` makes ten times as many attacks;
 //! - `ATTACK_SEED=7` makes other attacks (default 1);
 //! - `ATTACK_CASE=12` makes only attack number 12 of each test that runs.
+//!
+//! Random command lines and damaged folders run with `.ci/deep attacks` only.
 //!
 //! A test runs all its attacks, and then lists all findings with the variables that repeat them.
 //!
@@ -24,8 +25,6 @@ mod corpora;
 mod damage;
 #[path = "attacks/disk.rs"]
 mod disk;
-#[path = "attacks/flags.rs"]
-mod flags;
 #[path = "attacks/folders.rs"]
 mod folders;
 #[path = "attacks/hostile.rs"]

@@ -92,9 +92,6 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Write manual pages, one for each command
     Man(ManArgs),
-    /// Print the help of all commands as Markdown, which is docs/command-line.md
-    #[command(hide = true)]
-    MarkdownHelp,
 }
 
 impl Cli {

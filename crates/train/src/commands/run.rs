@@ -10,7 +10,6 @@ use super::{
 use crate::args::{Cli, Command, Measured};
 use crate::exit::Exit;
 use crate::group::Group;
-use crate::terminal::output;
 
 /// Runs the command of a command line, together with the other processes of the group, and returns
 /// how it ended.
@@ -49,7 +48,6 @@ pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
         Command::Init(args) => init::run(args),
         Command::Completions(args) => install::completions(args),
         Command::Man(args) => install::man(args),
-        Command::MarkdownHelp => output::result(&clap_markdown::help_markdown::<Cli>()),
     }?;
     Ok(Exit::Success)
 }

@@ -9,10 +9,68 @@ use std::path::Path;
 
 use rand::RngExt;
 
-use super::flags::{CommandOf, Flag, commands};
 use super::program::Program;
 use super::rounds::{Random, make_attacks};
 use super::runs::{copy, pairs, train_both};
+
+/// A command and its flags.
+struct CommandOf {
+    name: String,
+    flags: Vec<Flag>,
+}
+
+#[derive(Default)]
+struct Flag {
+    /// Name, with its hyphens.
+    name: String,
+    takes_value: bool,
+    /// The values that the flag accepts; empty if the help does not list them.
+    values: Vec<String>,
+}
+
+/// Returns all commands, the program without a command first, as `--help` describes them.
+fn commands() -> Vec<CommandOf> {
+    let help = |name: &str| {
+        let help = Program::new(Path::new("."), &format!("{name} --help"));
+        help.succeed().stdout
+    };
+    let of = |name: &str| CommandOf {
+        name: name.into(),
+        flags: flags(&help(name)),
+    };
+    let page = help("");
+    let (_, list) = page.split_once("\nCommands:\n").expect("it lists them");
+    let names = list.lines().map_while(|line| line.split_whitespace().next());
+    let commands: Vec<CommandOf> = std::iter::once("").chain(names).map(of).collect();
+    let n_flags = |at: usize| commands[at].flags.len();
+    assert!(commands.len() > 15 && commands[1].name == "fit" && n_flags(1) > 40 && n_flags(0) > 3);
+    commands
+}
+
+/// Reads the flags, and the values that they accept, from the help of a command.
+fn flags(help: &str) -> Vec<Flag> {
+    let mut flags: Vec<Flag> = Vec::new();
+    for line in help.lines() {
+        let text = line.trim_start();
+        let is_name = line.len() - text.len() < 10 && text.starts_with('-');
+        let mut words = text.split_whitespace();
+        if let Some(name) = words.find(|word| is_name && word.starts_with("--")) {
+            flags.push(Flag {
+                name: name.into(),
+                takes_value: words.next().is_some(),
+                values: Vec::new(),
+            });
+        } else if let Some(flag) = flags.last_mut() {
+            if let Some((value, _)) = text.strip_prefix("- ").and_then(|text| text.split_once(':')) {
+                flag.values.push(value.into());
+            } else if let Some(values) = text.strip_prefix("[possible values: ") {
+                let values = values.trim_end_matches(']').split(", ");
+                flag.values.extend(values.map(String::from));
+            }
+        }
+    }
+    flags
+}
 
 /// Values for flags, of all kinds.
 ///
@@ -175,6 +233,7 @@ fn scene(folder: &Path) {
 }
 
 #[test]
+#[ignore = "`.ci/deep attacks` runs it"]
 fn no_command_line_panics_or_hangs() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

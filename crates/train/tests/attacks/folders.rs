@@ -137,6 +137,7 @@ fn attack(case: u64, random: &mut Random) -> Result<&'static str, String> {
 }
 
 #[test]
+#[ignore = "`.ci/deep attacks` runs it"]
 fn damaged_folders_of_pretrained_models_are_noticed_or_give_a_model() {
     make_attacks("folders", 80, attack);
 }
