@@ -43,7 +43,7 @@ pub use presets::{InitArgs, PresetsArgs};
 pub use report::ReportArgs;
 pub use resume::ResumeArgs;
 pub use runs::{Column, CompareArgs, RunsArgs};
-pub use score::{Bootstrap, MetricArgs, ScoreArgs};
+pub use score::{MetricArgs, ScoreArgs};
 pub use search::{check_batch_size, check_generation, usual_batch_size};
 pub use tokenize::{Side, TokenizeArgs};
 pub use trained::TrainedArgs;

@@ -6,47 +6,12 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use serde::Serialize;
 use training::error::{UsageError, quote};
 use training::files::LineReader;
-use training::metrics::{BleuCounts, BootstrapScore, ChrfCounts, paired_bootstrap};
 
-use super::text_scorer::{Scores, Signatures, TextScorer};
-use crate::args::{Bootstrap, ScoreArgs};
+use super::text_scorer::TextScorer;
+use crate::args::ScoreArgs;
 use crate::terminal::{LineProgress, output};
-
-/// Significance level: a difference with a smaller p-value is marked as significant.
-const SIGNIFICANT: f64 = 0.05;
-
-/// The outputs of a model: the name of their file, their scores, and the counts of each segment.
-struct System {
-    name: String,
-    scores: Scores,
-    bleu: Vec<BleuCounts>,
-    chrf: Vec<ChrfCounts>,
-}
-
-/// Scores of a system in the form of their JSON output, if there are several systems.
-#[derive(Serialize)]
-struct Record<'a> {
-    system: &'a str,
-    #[serde(flatten)]
-    scores: &'a Scores,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bleu_bootstrap: Option<Resampled>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    chrf_bootstrap: Option<Resampled>,
-}
-
-/// Statistics of a score over the samples of a bootstrap.
-#[derive(Serialize)]
-struct Resampled {
-    mean: f64,
-    /// Half the width of the 95 % confidence interval.
-    interval: f64,
-    /// P-value of the difference from the baseline; `None` for the baseline itself.
-    p_value: Option<f64>,
-}
 
 /// Runs the command.
 ///
@@ -55,27 +20,27 @@ struct Resampled {
 /// Wrong flags, files that cannot be read, an empty file of references, files with different
 /// numbers of lines, or a stdout that cannot be written.
 pub(super) fn run(args: &ScoreArgs) -> Result<()> {
-    let bootstrap = args.bootstrap()?;
-    let files = iter::once(("HYPOTHESES", &args.hypotheses));
-    let files = files.chain(args.compare.iter().map(|file| ("--compare", file)));
-    let files: Vec<(&str, &PathBuf)> = files.collect();
-    let all = files.iter().map(|(_, file)| *file).chain(&args.references);
+    let all = iter::once(&args.hypotheses).chain(&args.references);
     if all.filter(|file| is_stdin(file)).count() > 1 {
         let expected = "is standard input, which only one of the files can be";
         return Err(UsageError::new("-", "", expected).into());
     }
     let references = read_all(&args.references)?;
-    let mut systems = Vec::with_capacity(files.len());
-    for (argument, file) in files {
-        let hypotheses = lines(argument, file)?;
-        check_length(argument, file, &hypotheses, args, &references)?;
-        systems.push(system(args, file, &hypotheses, &references));
+    let hypotheses = lines("HYPOTHESES", &args.hypotheses)?;
+    if hypotheses.len() != references[0].len() {
+        let expected = differs(hypotheses.len(), &args.references[0], references[0].len());
+        return Err(UsageError::new("HYPOTHESES", args.hypotheses.display(), expected).into());
     }
-    match (&systems[..], bootstrap) {
-        ([only], _) => output::json_or(args.json, &only.scores, || only.scores.text()),
-        (_, Some(bootstrap)) => report_bootstrap(args, &systems, bootstrap),
-        _ => report_scores(args, &systems),
+    let mut scorer = TextScorer::new(args.metric, references.len());
+    let mut progress = LineProgress::new("lines scored");
+    for (index, hypothesis) in hypotheses.iter().enumerate() {
+        let references = references.iter().map(|lines| &lines[index][..]);
+        scorer.add(hypothesis, &references.collect::<Vec<_>>());
+        progress.add(1);
     }
+    drop(progress);
+    let scores = scorer.scores();
+    output::json_or(args.json, &scores, || scores.text())
 }
 
 /// Reads the files of references, and checks that they have the same number of lines, at least 1.
@@ -98,123 +63,11 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<String>>, UsageError> {
     Ok(references)
 }
 
-fn check_length(
-    argument: &str,
-    file: &Path,
-    hypotheses: &[String],
-    args: &ScoreArgs,
-    references: &[Vec<String>],
-) -> Result<(), UsageError> {
-    let expected = references[0].len();
-    if hypotheses.len() == expected {
-        return Ok(());
-    }
-    let expected = differs(hypotheses.len(), &args.references[0], expected);
-    Err(UsageError::new(argument, file.display(), expected))
-}
-
 fn differs(found: usize, file: &Path, expected: usize) -> String {
     format!(
         "has {found} lines, but {} has {expected}; the same line of both must be the same segment",
         file.display()
     )
-}
-
-/// Scores the outputs of a model.
-fn system(
-    args: &ScoreArgs,
-    file: &Path,
-    hypotheses: &[String],
-    references: &[Vec<String>],
-) -> System {
-    let mut scorer = TextScorer::new(args.metric, references.len());
-    let mut progress = LineProgress::new("lines scored");
-    let counts = hypotheses.iter().enumerate().map(|(index, hypothesis)| {
-        let references = references.iter().map(|lines| &lines[index][..]);
-        let counts = scorer.add(hypothesis, &references.collect::<Vec<_>>());
-        progress.add(1);
-        counts
-    });
-    let (bleu, chrf) = counts.unzip();
-    System {
-        name: file.display().to_string(),
-        scores: scorer.scores(),
-        bleu,
-        chrf,
-    }
-}
-
-fn report_scores(args: &ScoreArgs, systems: &[System]) -> Result<()> {
-    for (index, system) in systems.iter().enumerate() {
-        let record = Record {
-            system: &system.name,
-            scores: &system.scores,
-            bleu_bootstrap: None,
-            chrf_bootstrap: None,
-        };
-        let gap = if index == 0 { "" } else { "\n" };
-        let text = || format!("{gap}{}\n{}", system.name, system.scores.text());
-        output::json_or(args.json, &record, text)?;
-    }
-    Ok(())
-}
-
-/// Prints the scores of all systems, and whether they differ significantly from the scores of the
-/// first system.
-fn report_bootstrap(args: &ScoreArgs, systems: &[System], bootstrap: Bootstrap) -> Result<()> {
-    let Bootstrap { samples, seed } = bootstrap;
-    let bleu: Vec<Vec<BleuCounts>> = systems.iter().map(|one| one.bleu.clone()).collect();
-    let chrf: Vec<Vec<ChrfCounts>> = systems.iter().map(|one| one.chrf.clone()).collect();
-    let bleu = paired_bootstrap(&bleu, samples, seed);
-    let chrf = paired_bootstrap(&chrf, samples, seed);
-    if args.json {
-        for (system, (bleu, chrf)) in systems.iter().zip(bleu.iter().zip(&chrf)) {
-            let record = Record {
-                system: &system.name,
-                scores: &system.scores,
-                bleu_bootstrap: Some(resampled(bleu)),
-                chrf_bootstrap: Some(resampled(chrf)),
-            };
-            output::result(&serde_json::to_string(&record)?)?;
-        }
-        return Ok(());
-    }
-    let mut names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
-    names[0] += " (baseline)";
-    let width = names.iter().map(|name| name.chars().count()).max();
-    let width = width.unwrap_or(0);
-    let header = |metric: &str| format!("{metric:>5}  mean ± 95% CI  p-value ");
-    let headers = format!("{}  {}", header("BLEU"), header("chrF"));
-    output::result(format!("{:width$}  {headers}", "").trim_end())?;
-    for (name, (bleu, chrf)) in names.iter().zip(bleu.iter().zip(&chrf)) {
-        let line = format!("{name:width$}  {}  {}", columns(bleu), columns(chrf));
-        output::result(line.trim_end())?;
-    }
-    let signatures = Signatures::new(args.metric, args.references.len(), Some((samples, seed)));
-    output::result(&format!(
-        "* differs from the baseline with p < {SIGNIFICANT}, by a paired bootstrap of {samples} samples\nBLEU {}\nchrF {}",
-        signatures.bleu, signatures.chrf
-    ))
-}
-
-/// Returns the columns of one metric in the row of a system.
-fn columns(found: &BootstrapScore) -> String {
-    let p_value = found.p_value.map_or(String::new(), |p_value| {
-        let mark = if p_value < SIGNIFICANT { "*" } else { " " };
-        format!("{p_value:.4} {mark}")
-    });
-    format!(
-        "{:5.2}  {:6.2} ± {:4.2}  {p_value:8}",
-        found.score, found.mean, found.interval
-    )
-}
-
-fn resampled(found: &BootstrapScore) -> Resampled {
-    Resampled {
-        mean: found.mean,
-        interval: found.interval,
-        p_value: found.p_value,
-    }
 }
 
 fn is_stdin(file: &Path) -> bool {

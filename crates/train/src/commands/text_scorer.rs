@@ -1,7 +1,7 @@
 //! Scores of texts against references, for `score` and `eval`.
 
 use serde::Serialize;
-use training::metrics::{BleuCounts, ChrfCounts, Counts, EditCounts};
+use training::metrics::{BleuCounts, ChrfCounts, EditCounts};
 
 use crate::args::MetricArgs;
 use crate::terminal::output;
@@ -16,6 +16,7 @@ pub(super) struct Scores {
     brevity_penalty: f64,
     hypothesis_tokens: u64,
     reference_tokens: u64,
+    /// Description of how BLEU was computed, in the format of sacreBLEU.
     bleu_signature: String,
     pub(super) chrf: f64,
     chrf_signature: String,
@@ -27,7 +28,7 @@ pub(super) struct Scores {
 /// Collects the counts from which scores of texts are computed.
 pub(super) struct TextScorer {
     metric: MetricArgs,
-    signatures: Signatures,
+    n_references: usize,
     bleu: BleuCounts,
     chrf: ChrfCounts,
     words: EditCounts,
@@ -36,39 +37,12 @@ pub(super) struct TextScorer {
     segments: u64,
 }
 
-/// Signatures in the format of sacreBLEU, which describe how scores were computed.
-#[derive(Clone, Debug)]
-pub(super) struct Signatures {
-    pub(super) bleu: String,
-    pub(super) chrf: String,
-}
-
-impl Signatures {
-    /// Returns the signatures of scores with `n_references` references per segment. `bootstrap` is
-    /// the number of samples and their seed, if scores are resampled.
-    pub(super) fn new(
-        metric: MetricArgs,
-        n_references: usize,
-        bootstrap: Option<(usize, u64)>,
-    ) -> Self {
-        let bootstrap = bootstrap.map(|(n, seed)| format!("bs:{n}|seed:{seed}|"));
-        let bootstrap = bootstrap.unwrap_or_default();
-        let case = if metric.lower_case { "lc" } else { "mixed" };
-        let begin = format!("nrefs:{n_references}|{bootstrap}case:{case}");
-        let tokenizer = metric.tokenize.name();
-        Self {
-            bleu: format!("{begin}|eff:no|tok:{tokenizer}|smooth:exp|version:2.6.0"),
-            chrf: format!("{begin}|eff:yes|nc:6|nw:0|space:no|version:2.6.0"),
-        }
-    }
-}
-
 impl TextScorer {
     /// Returns a scorer without segments.
     pub(super) fn new(metric: MetricArgs, n_references: usize) -> Self {
         Self {
             metric,
-            signatures: Signatures::new(metric, n_references, None),
+            n_references,
             bleu: BleuCounts::default(),
             chrf: ChrfCounts::default(),
             words: EditCounts::default(),
@@ -78,12 +52,8 @@ impl TextScorer {
         }
     }
 
-    /// Adds a segment, and returns the counts of this segment.
-    pub(super) fn add(
-        &mut self,
-        hypothesis: &str,
-        references: &[&str],
-    ) -> (BleuCounts, ChrfCounts) {
+    /// Adds a segment.
+    pub(super) fn add(&mut self, hypothesis: &str, references: &[&str]) {
         let case = |text: &str| {
             if self.metric.lower_case {
                 text.to_lowercase()
@@ -94,16 +64,18 @@ impl TextScorer {
         let hypothesis = &case(hypothesis)[..];
         let references: Vec<String> = references.iter().map(|text| case(text)).collect();
         let references: Vec<&str> = references.iter().map(String::as_str).collect();
-        let bleu = BleuCounts::of_segment(hypothesis, &references, self.metric.tokenize);
-        let chrf = ChrfCounts::of_segment(hypothesis, &references);
-        self.bleu.add(&bleu);
-        self.chrf.add(&chrf);
+        let tokenizer = self.metric.tokenize;
+        self.bleu
+            .add(&BleuCounts::of_segment(hypothesis, &references, tokenizer));
+        self.chrf
+            .add(&ChrfCounts::of_segment(hypothesis, &references));
         self.same += u64::from(references.contains(&hypothesis));
         self.segments += 1;
         type Add = fn(&mut EditCounts, &str, &[&str]);
-        for (name, counts, add) in [
-            ("WER", &mut self.words, EditCounts::add_words as Add),
-            ("CER", &mut self.characters, EditCounts::add_characters),
+        let (words, characters) = (&mut self.words, &mut self.characters);
+        for (name, unit, counts, add) in [
+            ("WER", "words", words, EditCounts::add_words as Add),
+            ("CER", "characters", characters, EditCounts::add_characters),
         ] {
             if !counts.is_complete() {
                 continue;
@@ -111,17 +83,24 @@ impl TextScorer {
             add(counts, hypothesis, &references);
             if !counts.is_complete() {
                 output::warn(&format!(
-                    "there is no {name}: segments up to number {} are so long and so different that counting all edits would take minutes",
-                    self.segments
+                    "there is no {name}: segment {} has more than {} {unit}",
+                    self.segments,
+                    EditCounts::MAX_LENGTH
                 ));
             }
         }
-        (bleu, chrf)
     }
 
     /// Returns the scores of all segments so far.
     pub(super) fn scores(&self) -> Scores {
         let found = self.bleu.score();
+        let case = if self.metric.lower_case {
+            "lc"
+        } else {
+            "mixed"
+        };
+        let begin = format!("nrefs:{}|case:{case}", self.n_references);
+        let tokenizer = self.metric.tokenize.name();
         Scores {
             segments: self.segments,
             bleu: found.score,
@@ -129,9 +108,9 @@ impl TextScorer {
             brevity_penalty: found.brevity_penalty,
             hypothesis_tokens: found.hypothesis,
             reference_tokens: found.reference,
-            bleu_signature: self.signatures.bleu.clone(),
+            bleu_signature: format!("{begin}|eff:no|tok:{tokenizer}|smooth:exp|version:2.6.0"),
             chrf: self.chrf.score(),
-            chrf_signature: self.signatures.chrf.clone(),
+            chrf_signature: format!("{begin}|eff:yes|nc:6|nw:0|space:no|version:2.6.0"),
             word_error_rate: self.words.rate(),
             character_error_rate: self.characters.rate(),
             exact_match: self.same as f64 / self.segments as f64,

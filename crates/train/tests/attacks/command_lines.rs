@@ -40,7 +40,9 @@ fn commands() -> Vec<CommandOf> {
     };
     let page = help("");
     let (_, list) = page.split_once("\nCommands:\n").expect("it lists them");
-    let names = list.lines().map_while(|line| line.split_whitespace().next());
+    let names = list
+        .lines()
+        .map_while(|line| line.split_whitespace().next());
     let commands: Vec<CommandOf> = std::iter::once("").chain(names).map(of).collect();
     let n_flags = |at: usize| commands[at].flags.len();
     assert!(commands.len() > 15 && commands[1].name == "fit" && n_flags(1) > 40 && n_flags(0) > 3);
@@ -61,7 +63,10 @@ fn flags(help: &str) -> Vec<Flag> {
                 values: Vec::new(),
             });
         } else if let Some(flag) = flags.last_mut() {
-            if let Some((value, _)) = text.strip_prefix("- ").and_then(|text| text.split_once(':')) {
+            if let Some((value, _)) = text
+                .strip_prefix("- ")
+                .and_then(|text| text.split_once(':'))
+            {
                 flag.values.push(value.into());
             } else if let Some(values) = text.strip_prefix("[possible values: ") {
                 let values = values.trim_end_matches(']').split(", ");

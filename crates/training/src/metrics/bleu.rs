@@ -2,7 +2,6 @@
 //! of up to four tokens. Exponential smoothing replaces the precision of an n-gram order whose
 //! n-grams have no match, unless no order has a match.
 
-use super::counts::Counts;
 use super::text::{matches, merge_largest, n_grams};
 use super::tokenize::Tokenizer;
 
@@ -109,19 +108,14 @@ impl BleuCounts {
             reference,
         }
     }
-}
 
-impl Counts for BleuCounts {
-    fn add(&mut self, other: &Self) {
+    /// Adds the counts of other segments.
+    pub fn add(&mut self, other: &Self) {
         self.hypothesis += other.hypothesis;
         self.reference += other.reference;
         for n in 0..ORDER {
             self.matching[n] += other.matching[n];
             self.all[n] += other.all[n];
         }
-    }
-
-    fn value(&self) -> f64 {
-        self.score().score
     }
 }

@@ -3,7 +3,6 @@
 
 use std::array;
 
-use super::counts::Counts;
 use super::text::{is_space, matches, n_grams};
 
 const ORDER: usize = 6;
@@ -73,18 +72,13 @@ impl ChrfCounts {
         let weight = BETA.powi(2);
         100.0 * (1.0 + weight) * precision * recall / (weight * precision + recall)
     }
-}
 
-impl Counts for ChrfCounts {
-    fn add(&mut self, other: &Self) {
+    /// Adds the counts of other segments.
+    pub fn add(&mut self, other: &Self) {
         for n in 0..ORDER {
             self.hypothesis[n] += other.hypothesis[n];
             self.reference[n] += other.reference[n];
             self.both[n] += other.both[n];
         }
-    }
-
-    fn value(&self) -> f64 {
-        self.score()
     }
 }

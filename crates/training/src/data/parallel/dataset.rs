@@ -10,7 +10,7 @@ use super::{BatchPlan, EpochOrder, TextConfig, TokenCache, TokenizerPair};
 use crate::data::{
     Codec, Dataset, Decoded, Example, Limits, Scorer, SearchDefaults, Split, TextScores,
 };
-use crate::metrics::{BleuCounts, ChrfCounts, Counts, Tokenizer};
+use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
 ///
