@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // With LoRA, only low-rank matrices beside the weights of the linear layers are trained.
         config.optimization.lora = Some(LoraConfig {
             rank: 8,
-            alpha: 16.0,
+            alpha: None,
         });
     }
     let purpose = Purpose::NewRun {

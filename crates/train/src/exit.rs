@@ -105,7 +105,6 @@ mod tests {
         let diverged = DivergedError {
             what: "the loss is NaN".into(),
             advice: String::new(),
-            settings: Vec::new(),
         };
         assert_eq!(code(diverged.into()), 3);
         let (sequence, position) = (0, 4);

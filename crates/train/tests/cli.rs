@@ -314,7 +314,7 @@ fn the_annotated_preset_prints_its_loss_after_each_epoch() {
     let arguments = [
         "fit",
         "--preset",
-        "annotated",
+        "annotated-copy",
         "--steps",
         "40",
         "--d-model",
@@ -448,7 +448,7 @@ fn wrong_values_are_rejected_in_one_line() {
     let cases: &[(&[&str], &[&str])] = &[
         (
             &["--heads", "3", "--d-model", "512"],
-            &["--heads 3", "divisor of --d-model (512)"],
+            &["--heads 3", "divisor of d_model (512)"],
         ),
         (
             &["--dropout", "1.5"],
@@ -461,13 +461,13 @@ fn wrong_values_are_rejected_in_one_line() {
         (&["--dropout", "much"], &["--dropout", "much"]),
         (
             &["--min-length", "9", "--max-length", "4"],
-            &["--min-length 9", "at most --max-length (4)"],
+            &["--min-length 9", "at most data.max_length (4)"],
         ),
         (&["--min-length", "0"], &["--min-length 0", "at least 1"]),
         (&["--max-length", "0"], &["--max-length 0", "at least 1"]),
         (&["--steps", "1e3"], &["--steps", "1e3", "whole number"]),
         (
-            &["--task", "copy", "--preset", "annotated"],
+            &["--task", "copy", "--preset", "annotated-copy"],
             &[
                 "--preset annotated-copy",
                 "is for --task annotated-copy, not copy",
@@ -488,7 +488,7 @@ fn wrong_values_are_rejected_in_one_line() {
         (&["--symbols", "0"], &["--symbols 0", "at least 1"]),
         (
             &["--symbols", "1", "--max-length", "1"],
-            &["--symbols 1", "raise --symbols or --max-length"],
+            &["--symbols 1", "raise it or data.max_length"],
         ),
         (&["--batch-size", "0"], &["--batch-size 0", "at least 1"]),
         (&["--layers", "0"], &["--layers 0", "at least 1"]),
@@ -496,7 +496,10 @@ fn wrong_values_are_rejected_in_one_line() {
         (&["--d-ff", "0"], &["--d-ff 0", "at least 1"]),
         (&["--heads", "0"], &["--heads 0", "at least 1"]),
         (&["--target", "1.5"], &["--target 1.5", "at most 1"]),
-        (&["--factor", "-1"], &["--factor -1", "positive"]),
+        (
+            &["--set", "optimization.schedule.factor=-1"],
+            &["optimization.schedule.factor -1", "positive"],
+        ),
         (&["--warmup", "0"], &["--warmup 0", "at least 1"]),
         (&["--eval-every", "0"], &["--eval-every 0", "at least 1"]),
         (
@@ -504,8 +507,8 @@ fn wrong_values_are_rejected_in_one_line() {
             &["--label-smoothing 1", "less than 1"],
         ),
         (
-            &["--preset", "annotated", "--symbols", "5"],
-            &["--symbols 5", "is not a flag of --task annotated-copy"],
+            &["--preset", "annotated-copy", "--symbols", "5"],
+            &["--symbols 5", "is not a setting of --task annotated-copy"],
         ),
         (&["--norm", "middle"], &["--norm", "middle", "post, pre"]),
         (&["--task", "fly"], &["--task", "fly", "copy"]),

@@ -337,7 +337,7 @@ fn errors_are_printed_once() {
         assert_eq!(output.status.code(), Some(code), "{error}");
     }
     assert_eq!(json(&path.join("nan/status.json"))["status"], "diverged");
-    for flags in ["--dry-run", "fit --print-config", "presets"] {
+    for flags in ["--dry-run", "presets"] {
         let flags = format!("{flags} --quiet");
         assert!(!succeed(&mut mpirun(path, 2, TRANSPORTS[0], &flags)).is_empty());
     }

@@ -61,7 +61,7 @@ fn write(folder: &Path, config: &RunConfig, dataset: &dyn Dataset) -> Result<(),
             examples.iter().map(|example| json!(of(example))).collect()
         };
         let schedule = &optimization.schedule;
-        let rate = schedule.learning_rate(step, optimization.steps, config.model.d_model);
+        let rate = schedule.rate(step, optimization.steps, config.model.d_model);
         json!({
             "learning_rate": rate,
             "source": side(|example| &example.source),

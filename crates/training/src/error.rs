@@ -1,20 +1,31 @@
 //! Errors that the user of a run can correct.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-use transformer::ConfigError;
+use crate::setting::{Section, Setting, json, shown};
 
 /// Subject of a [`UsageError`]: what the error is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A setting, by its path in a run's `config.json`, such as `optimization.schedule.warmup`, or
-    /// an argument of a program, by its name, such as `run`.
-    Setting(String),
+    /// A setting of a run.
+    Setting(&'static Setting),
+    /// An argument of a function of this library, such as `run`, or a field of
+    /// [`GenerateConfig`](transformer::generate::GenerateConfig).
+    Argument(&'static str),
     /// Anything else, in words, such as `line 3`, `corpus` or a flag of a program.
     Other(String),
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Setting(setting) => setting.path,
+            Self::Argument(name) => name,
+            Self::Other(subject) => subject,
+        })
+    }
 }
 
 /// Error that the user can correct. It says which setting, file or line is wrong, what its value
@@ -22,27 +33,26 @@ pub enum Subject {
 ///
 /// It is displayed as `SUBJECT VALUE: EXPECTED` or, without a value, as `SUBJECT: EXPECTED`.
 /// Settings are named by their paths, and a long message is [shortened]. A program with flags for
-/// the settings calls [`describe`](Self::describe) to name the flags instead.
+/// the settings calls [`describe`](Self::describe) to name the flag instead.
 ///
 /// ```
+/// use training::config::OptimizationConfig;
 /// use training::error::UsageError;
 ///
-/// let error = UsageError::setting("optimization.steps", 0, "must be at least 1");
+/// let steps = OptimizationConfig::steps;
+/// let error = UsageError::setting(steps, 0, "must be at least 1");
 /// assert_eq!(error.to_string(), "optimization.steps 0: must be at least 1");
-/// let flag = |_path: &str| Some("--steps");
-/// assert_eq!(error.describe(flag), "--steps 0: must be at least 1");
+/// assert_eq!(error.describe(steps.name()), "--steps 0: must be at least 1");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.describe(|_| None))]
+#[error("{}", self.describe(&self.subject))]
 pub struct UsageError {
-    /// What the error is about: a setting, or anything else.
+    /// What the error is about.
     pub subject: Subject,
     /// The value that was given; empty if there is none.
     pub value: String,
-    /// What is expected instead. The n-th `{}` stands for the n-th element of `settings`.
+    /// What is expected instead.
     pub expected: String,
-    /// Paths of other settings that `expected` mentions.
-    pub settings: Vec<String>,
 }
 
 impl UsageError {
@@ -52,86 +62,75 @@ impl UsageError {
         value: impl fmt::Display,
         expected: impl Into<String>,
     ) -> Self {
-        Self {
-            subject: Subject::Other(subject.into()),
-            value: value.to_string(),
-            expected: expected.into(),
-            settings: Vec::new(),
-        }
+        Self::about(Subject::Other(subject.into()), value, expected)
     }
 
-    /// Returns an error about the setting at `path`, such as `optimization.steps`.
+    /// Returns an error about a setting.
     pub fn setting(
-        path: impl Into<String>,
+        setting: &'static Setting,
         value: impl fmt::Display,
         expected: impl Into<String>,
     ) -> Self {
+        Self::about(Subject::Setting(setting), value, expected)
+    }
+
+    /// Returns an error about an argument of a function.
+    pub fn argument(
+        name: &'static str,
+        value: impl fmt::Display,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::about(Subject::Argument(name), value, expected)
+    }
+
+    fn about(subject: Subject, value: impl fmt::Display, expected: impl Into<String>) -> Self {
         Self {
-            subject: Subject::Setting(path.into()),
-            ..Self::new("", value, expected)
+            subject,
+            value: value.to_string(),
+            expected: expected.into(),
         }
     }
 
-    /// Returns an error about the setting at `path` unless it is valid.
+    /// Returns an error about a setting unless it is valid.
     ///
     /// # Errors
     ///
     /// The error of [`setting`](Self::setting), if `is_valid` is false.
     pub(crate) fn check(
         is_valid: bool,
-        path: impl Into<String>,
+        setting: &'static Setting,
         value: impl fmt::Display,
         expected: impl Into<String>,
     ) -> Result<(), Self> {
         if is_valid {
             Ok(())
         } else {
-            Err(Self::setting(path, value, expected))
+            Err(Self::setting(setting, value, expected))
         }
     }
 
-    /// Converts an error about a field of a configuration structure. The path of the setting is
-    /// `SECTION.FIELD`, where `section` is the path of the structure, such as `model`.
-    pub fn of_section(section: &str, error: ConfigError) -> Self {
-        // `expected_with` visits the mentioned fields from the last to the first, so each is
-        // inserted at the front.
-        let mentioned = RefCell::new(Vec::new());
-        let expected = error.expected_with(|field| {
-            mentioned
-                .borrow_mut()
-                .insert(0, format!("{section}.{field}"));
-            "{}".into()
-        });
-        Self {
-            settings: mentioned.into_inner(),
-            ..Self::setting(
-                format!("{section}.{}", error.field),
-                error.value,
-                format!("must be {expected}"),
-            )
-        }
+    /// Returns the message, with `subject` as the name of what the error is about.
+    pub fn describe(&self, subject: impl fmt::Display) -> String {
+        let Self {
+            value, expected, ..
+        } = self;
+        let space = if value.is_empty() { "" } else { " " };
+        shortened(format!("{subject}{space}{value}: {expected}"))
     }
+}
 
-    /// Sets the settings whose names replace the `{}` in `expected`, in their order.
-    pub fn naming<'a>(mut self, settings: impl IntoIterator<Item = &'a str>) -> Self {
-        self.settings = settings.into_iter().map(Into::into).collect();
-        self
-    }
-
-    /// Returns the message. `name` returns the name of a setting by its path, such as the name of a
-    /// flag. If it returns `None`, the message has the path.
-    pub fn describe<'a>(&'a self, name: impl Fn(&'a str) -> Option<&'a str>) -> String {
-        let mut text = match &self.subject {
-            Subject::Setting(path) => name(path).unwrap_or(path).to_owned(),
-            Subject::Other(subject) => subject.clone(),
-        };
-        if !self.value.is_empty() {
-            text.push(' ');
-            text += &self.value;
-        }
-        text += ": ";
-        shortened(text + &fill(&self.expected, &self.settings, name))
-    }
+/// Checks that each setting of a section has one of the values that its declaration names.
+///
+/// # Errors
+///
+/// The first setting that has another value.
+pub fn check_bounds<S: Section>(section: &S) -> Result<(), UsageError> {
+    let values = json(section);
+    let mut settings = S::SETTINGS.iter();
+    let invalid = settings.find_map(|setting| setting.invalid(&values[setting.key()]));
+    invalid.map_or(Ok(()), |(setting, value, expected)| {
+        Err(UsageError::setting(setting, shown(&value), expected))
+    })
 }
 
 /// Shortens a message of more than 900 characters, such as one that quotes a damaged file.
@@ -167,55 +166,15 @@ pub fn unwritable(path: &Path, error: io::Error, usage: UsageError) -> anyhow::E
     }
 }
 
-/// Replaces each `{}` in a text by the name of the next setting, as long as there is one.
-fn fill<'a>(
-    text: &'a str,
-    settings: &'a [String],
-    name: impl Fn(&'a str) -> Option<&'a str>,
-) -> String {
-    let mut filled = String::new();
-    let mut rest = text;
-    for setting in settings {
-        let Some((before, after)) = rest.split_once("{}") else {
-            break;
-        };
-        filled += before;
-        filled += name(setting).unwrap_or(setting);
-        rest = after;
-    }
-    filled + rest
-}
-
 /// Error of a run that cannot continue, because its loss, a gradient, a parameter or an output is
 /// not finite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}", self.describe(|_| None))]
+#[error("{what}: {advice}")]
 pub struct DivergedError {
     /// What happened, such as `the loss is NaN at step 12`.
     pub what: String,
-    /// Advice to the user. Each `{}` stands for one of `settings`, in their order.
+    /// Advice to the user.
     pub advice: String,
-    /// Paths of the settings that `advice` mentions.
-    pub settings: Vec<String>,
-}
-
-impl DivergedError {
-    /// Returns the message. `name` returns the name of a setting by its path, such as the name of a
-    /// flag. If it returns `None`, the message has the path.
-    pub fn describe<'a>(&'a self, name: impl Fn(&'a str) -> Option<&'a str>) -> String {
-        format!(
-            "{}: {}",
-            self.what,
-            fill(&self.advice, &self.settings, name)
-        )
-    }
-}
-
-impl From<ConfigError> for UsageError {
-    /// Converts an error about a field of the model's configuration.
-    fn from(error: ConfigError) -> Self {
-        Self::of_section("model", error)
-    }
 }
 
 /// Returns a user's text in quotation marks, with control characters escaped. Text of more than 60
@@ -265,31 +224,5 @@ mod tests {
             assert!(!error(kind).is::<UsageError>());
             assert_eq!(error(kind).to_string(), "cannot write a/b");
         }
-    }
-
-    #[test]
-    fn fields_of_the_model_are_settings() {
-        let config = transformer::TransformerConfig::new(9, 9).with_n_heads(3);
-        let error = UsageError::from(config.validate().unwrap_err());
-        let text = "model.n_heads 3: must be a divisor of model.d_model (512)";
-        assert_eq!(error.to_string(), text);
-    }
-
-    #[test]
-    fn mentioned_settings_are_named_like_the_subject() {
-        let error = UsageError::setting("data.min_length", 9, "must be at most {} (5)")
-            .naming(["data.max_length"]);
-        let text = "data.min_length 9: must be at most data.max_length (5)";
-        assert_eq!(error.to_string(), text);
-        let flag = |path| match path {
-            "data.min_length" => Some("--min-length"),
-            "data.max_length" => Some("--max-length"),
-            _ => None,
-        };
-        let text = "--min-length 9: must be at most --max-length (5)";
-        assert_eq!(error.describe(flag), text);
-        // A message without settings keeps its braces.
-        let plain = UsageError::new("line 1", "", "is not {} JSON");
-        assert_eq!(plain.to_string(), "line 1: is not {} JSON");
     }
 }

@@ -103,7 +103,6 @@
 
 #![recursion_limit = "256"]
 
-mod checks;
 pub mod collective;
 pub mod config;
 pub mod contain;
@@ -122,6 +121,7 @@ pub mod positions;
 pub mod pretrained;
 pub mod run;
 mod schedule;
+pub mod setting;
 pub mod trainer;
 
 /// Compiles and runs the program of the tutorial as a doc test.

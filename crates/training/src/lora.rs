@@ -19,7 +19,7 @@ pub fn with_lora<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
     };
     let names = shapes(&model).into_keys();
     let of_layers: Vec<_> = names.filter(|name| is_of_linear_layer(name)).collect();
-    let lora = Lora::new(config.rank, config.alpha);
+    let lora = Lora::new(config.rank, config.scale());
     model.apply_lora(lora.set_param_group(ParamGroup::from_paths(of_layers)))
 }
 
@@ -71,7 +71,7 @@ mod tests {
         let plain = config.init_seeded(1, &device).unwrap();
         let lora = LoraConfig {
             rank: 2,
-            alpha: 4.0,
+            alpha: None,
         };
         let model = with_lora(plain.clone(), Some(&lora));
         let ids = Tensor::<2, Int>::from_data([[3, 4, 5]], &device);

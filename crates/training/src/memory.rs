@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use crate::config::{LoraConfig, RunConfig};
+use crate::config::{LoraConfig, ModelSettings, OptimizationConfig, RunConfig};
+use crate::data::parallel::TextConfig;
 use crate::data::{DataConfig, Limits};
 use crate::error::UsageError;
 
@@ -177,21 +178,24 @@ impl TrainingMemory {
                 "training the model takes about {needed} for parameters, gradients and moments, but there are {all}; use a smaller model"
             );
             let width = config.model.d_model;
-            return Err(UsageError::setting("model.d_model", width, expected));
+            return Err(UsageError::setting(ModelSettings::d_model, width, expected));
         }
         if needed > machine.total {
-            let (path, size) = match &config.data {
-                DataConfig::Text(text) => ("data.batch_tokens", text.batch_tokens),
-                _ => ("optimization.batch_size", config.optimization.batch_size),
+            let (setting, size) = match &config.data {
+                DataConfig::Text(text) => (TextConfig::batch_tokens, text.batch_tokens),
+                _ => (
+                    OptimizationConfig::batch_size,
+                    config.optimization.batch_size,
+                ),
             };
             let share = (machine.total - state) as f64 / batch as f64;
             let fits = ((share * size as f64) as usize).max(1);
             let expected = format!(
-                "a step takes about {}, but there are {all}: at most about {fits} fit; {{}} sums the gradients of several batches",
-                gigabytes(needed)
+                "a step takes about {}, but there are {all}: at most about {fits} fit; {} sums the gradients of several batches",
+                gigabytes(needed),
+                OptimizationConfig::accumulate
             );
-            let error = UsageError::setting(path, size, expected);
-            return Err(error.naming(["optimization.accumulate"]));
+            return Err(UsageError::setting(setting, size, expected));
         }
         Ok((needed > machine.free).then(|| {
             let (needed, free) = (gigabytes(needed), gigabytes(machine.free));
@@ -247,7 +251,10 @@ mod tests {
         let device = burn::tensor::Device::flex();
         let model = config.model.init_seeded(1, &device).unwrap();
         let mut of = |rank| {
-            let lora = LoraConfig { rank, alpha: 1.0 };
+            let lora = LoraConfig {
+                rank,
+                alpha: Some(1.0),
+            };
             let model = crate::lora::with_lora(model.clone(), Some(&lora));
             let trained =
                 crate::lora::trained_parameters(&transformer::weights::shapes(&model), true);

@@ -56,7 +56,7 @@ proptest! {
             let settings = &mut preset.optimization;
             settings.optimizer.clip_norm = Some(0.5);
             (settings.ema, settings.schedule.learning_rate) = (Some(0.5), Some(0.5));
-            settings.lora = Some(LoraConfig { rank: 2, alpha: 0.5 });
+            settings.lora = Some(LoraConfig { rank: 2, alpha: Some(0.5) });
             let mut value = serde_json::to_value(preset).unwrap();
             prop_assert!(replace_floats(&mut value, &mut floats.iter().copied()) > 3);
             // The settings of the optimizer are `f32`.

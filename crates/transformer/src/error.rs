@@ -1,7 +1,6 @@
 //! Errors about configurations and inputs.
 
 use std::fmt;
-use std::ops::Range;
 
 /// Returns a number as text for a [`ConfigError`].
 pub(crate) fn number(value: f64) -> String {
@@ -15,21 +14,13 @@ pub(crate) fn number(value: f64) -> String {
 
 /// A setting that is not valid.
 ///
-/// The error displays as `FIELD is VALUE, but must be EXPECTED`. A program that has other names for
-/// the fields, such as flags, can build its own message from the parts:
+/// The error displays as `FIELD is VALUE, but must be EXPECTED`.
 ///
 /// ```
 /// use transformer::TransformerConfig;
 ///
 /// let error = TransformerConfig::new(10, 10).with_n_heads(3).validate().unwrap_err();
 /// assert_eq!(error.to_string(), "n_heads is 3, but must be a divisor of d_model (512)");
-///
-/// let flag = |field: &str| format!("--{}", field.replace('_', "-"));
-/// let (name, expected) = (flag(error.field), error.expected_with(flag));
-/// assert_eq!(
-///     format!("{name} {}: must be {expected}", error.value),
-///     "--n-heads 3: must be a divisor of --d-model (512)"
-/// );
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
@@ -42,45 +33,20 @@ pub struct ConfigError {
     pub value: String,
     /// Description of the valid values.
     pub expected: String,
-    /// Byte ranges of `expected` that mention other fields, each with the name of the field.
-    mentions: Vec<(Range<usize>, String)>,
 }
 
 impl ConfigError {
     /// Creates an error about the `value` of `field`.
-    ///
-    /// In `expected`, `{name}` stands for the name of another field. `{name|words}` also refers to
-    /// the field `name`, but is displayed as `words`.
     pub(crate) fn new(
         field: &'static str,
         value: impl fmt::Display,
-        expected: impl AsRef<str>,
+        expected: impl Into<String>,
     ) -> Self {
-        let mut text = String::new();
-        let mut mentions = Vec::new();
-        let mut parts = expected.as_ref().split(['{', '}']);
-        text.extend(parts.next());
-        while let (Some(mention), Some(rest)) = (parts.next(), parts.next()) {
-            let (name, words) = mention.split_once('|').unwrap_or((mention, mention));
-            mentions.push((text.len()..text.len() + words.len(), name.into()));
-            text.push_str(words);
-            text.push_str(rest);
-        }
         Self {
             field,
             value: value.to_string(),
-            expected: text,
-            mentions,
+            expected: expected.into(),
         }
-    }
-
-    /// Returns `expected`, in which each mention of a field is replaced by `name(field)`.
-    pub fn expected_with(&self, name: impl Fn(&str) -> String) -> String {
-        let mut text = self.expected.clone();
-        for (range, field) in self.mentions.iter().rev() {
-            text.replace_range(range.clone(), &name(field));
-        }
-        text
     }
 }
 
@@ -90,7 +56,6 @@ impl fmt::Display for ConfigError {
             field,
             value,
             expected,
-            ..
         } = self;
         write!(f, "{field} is {value}, but must be {expected}")
     }
@@ -135,18 +100,6 @@ pub enum InputError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mentioned_fields_can_be_renamed() {
-        let error = ConfigError::new("a", 1, "at most {b} (2), use {c|é, or so}");
-        assert_eq!(error.expected, "at most b (2), use é, or so");
-        let upper = |field: &str| field.to_uppercase().repeat(2);
-        assert_eq!(error.expected_with(upper), "at most BB (2), use CC");
-
-        let error = ConfigError::new("a", "{b}", "at least 1");
-        assert_eq!(error.to_string(), "a is {b}, but must be at least 1");
-        assert_eq!(error.expected_with(upper), "at least 1");
-    }
 
     #[test]
     fn long_numbers_are_short() {

@@ -4,8 +4,7 @@ use clap::{Args, ValueEnum};
 use training::config::Precision;
 
 use super::backend::BackendArgs;
-use super::parse::{listed, whole_number};
-use super::values::PRECISION;
+use super::parse::{chosen, whole_number};
 
 /// Kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,7 +53,7 @@ pub struct BenchArgs {
     #[command(flatten)]
     pub backend: BackendArgs,
     /// Number format of the model's computations (train only) [default: f32]
-    #[arg(long, value_parser = listed::<Precision>(PRECISION))]
+    #[arg(long, value_parser = chosen::<Precision>(Precision::choices))]
     pub precision: Option<Precision>,
     /// Quantise the model to 8 bits first (generate only)
     #[arg(long)]

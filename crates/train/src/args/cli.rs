@@ -11,7 +11,7 @@ use super::generate::GenerateArgs;
 use super::global::GlobalArgs;
 use super::install::{CompletionsArgs, ManArgs};
 use super::plot::PlotArgs;
-use super::presets::{InitArgs, PresetsArgs};
+use super::presets::PresetsArgs;
 use super::report::ReportArgs;
 use super::resume::ResumeArgs;
 use super::runs::{CompareArgs, RunsArgs};
@@ -84,10 +84,8 @@ pub enum Command {
     Bench(BenchArgs),
     /// List the backends of this build
     Backends,
-    /// List the default settings of tasks and presets
+    /// List presets, or print one as a commented file for fit --config
     Presets(PresetsArgs),
-    /// Print a commented file of settings for fit --config
-    Init(InitArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
     /// Write manual pages, one for each command

@@ -1,18 +1,15 @@
 //! Flags of an evaluation by length.
 
 use clap::Args;
-use training::config::{LengthsConfig, MAX_LENGTH, RunConfig};
+use training::config::{LengthsConfig, RunConfig};
 use training::data::{Dataset, Split};
-use training::error::{UsageError, quote};
+use training::error::{UsageError, check_bounds};
 use training::evaluation::{ByLength, LengthSettings, lengthened};
 use transformer::generate::{GenerateConfig, Method};
 
 use super::check::needs;
 use super::parse::whole_number;
 use super::search::check_generation;
-
-/// Default of `--sequences`. `eval` prefers the number of the run, if it has one.
-const SEQUENCES: usize = 250;
 
 /// Flags of an evaluation by length.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -21,8 +18,8 @@ pub struct LengthArgs {
     /// beyond those of training; `add` counts the digits of the longer number
     #[arg(long, value_name = "LENGTHS", allow_negative_numbers = true, value_parser = lengths)]
     pub eval_lengths: Option<Box<[usize]>>,
-    /// Maximum number of different sequences of each length; needs --eval-lengths [default: 250;
-    /// eval: the run's own number, if it has one]
+    /// Maximum number of different sequences of each length; needs --eval-lengths [default: the
+    /// run's own number, else 250]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub sequences: Option<usize>,
 }
@@ -41,9 +38,9 @@ impl LengthArgs {
         };
         let config = LengthsConfig {
             lengths: lengths.to_vec(),
-            sequences: self.sequences.unwrap_or(SEQUENCES),
+            sequences: self.sequences.unwrap_or(LengthsConfig::DEFAULT.sequences),
         };
-        config.check()?;
+        check_bounds(&config)?;
         Ok(Some(config))
     }
 }
@@ -81,65 +78,7 @@ pub fn length_settings(
 }
 
 /// Parses lengths: a list `4,8,16`, a range `1..32` that includes both ends, or a mix `1..8,16`.
-/// Returns the lengths in increasing order and without repetitions.
 fn lengths(text: &str) -> Result<Box<[usize]>, String> {
-    let number = |word: &str| -> Result<usize, String> {
-        let number = word.trim().parse().map_err(|_| {
-            let hint = "name some lengths, such as 4,8,16 or 1..32";
-            format!("{} is not a length; {hint}", quote(word))
-        })?;
-        if (1..=MAX_LENGTH).contains(&number) {
-            Ok(number)
-        } else {
-            Err(format!(
-                "a length must be at least 1 and at most {MAX_LENGTH}"
-            ))
-        }
-    };
-    let mut lengths = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = part.split_once("..").unwrap_or((part, part));
-        let (first, last) = (number(first)?, number(last)?);
-        if first > last {
-            return Err(format!(
-                "must begin with the shorter length: {last}..{first}"
-            ));
-        }
-        lengths.extend(first..=last);
-    }
-    lengths.sort_unstable();
-    lengths.dedup();
-    Ok(lengths.into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lengths_are_lists_and_ranges() {
-        let parse = |text| lengths(text).unwrap();
-        assert_eq!(*parse("7"), [7]);
-        assert_eq!(*parse("1..4"), [1, 2, 3, 4]);
-        assert_eq!(*parse("16, 4,8"), [4, 8, 16]);
-        assert_eq!(*parse("1..3,2..5,32"), [1, 2, 3, 4, 5, 32]);
-        assert_eq!(*parse("9..9"), [9]);
-    }
-
-    #[test]
-    fn wrong_lengths_are_explained() {
-        for text in ["", "x", "1,,2", "4..", "1...4", "-1", "1-4", "1.5"] {
-            let error = lengths(text).unwrap_err();
-            assert!(
-                error.ends_with("such as 4,8,16 or 1..32"),
-                "{text}: {error}"
-            );
-        }
-        for text in ["0", "0..4", "10001", "1..18446744073709551615"] {
-            let error = lengths(text).unwrap_err();
-            assert!(error.contains("at least 1 and at most 10000"), "{text}");
-        }
-        let error = lengths("8..4").unwrap_err();
-        assert!(error.contains("the shorter length: 4..8"), "{error}");
-    }
+    let lengths = LengthsConfig::lengths.read_text(text)?;
+    Ok(serde_json::from_value(lengths).expect("they are numbers"))
 }

@@ -1,5 +1,6 @@
 //! Turns clap's errors about a command line into messages of one line.
 
+use std::error::Error;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -21,18 +22,51 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
         Some(command) => format!("train {} --help", command.get_name()),
         None => "train --help".into(),
     };
-    let text = error.render().to_string();
-    let lines = text.lines().map(str::trim);
-    let lines = lines.take_while(|line| !line.starts_with("Usage:"));
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
-    let mut parts: Vec<String> = lines.map(String::from).collect();
+    let mut message = mistake(error);
     if let Some(hint) = hint(error, &cli, command, &words) {
-        // The hint replaces clap's suggestions, most of which only compare spellings.
-        parts.retain(|part| !part.starts_with("tip:"));
-        parts.push(hint);
+        message += &format!("; {hint}");
     }
-    let message = parts.join("; ").replace(":; ", ": ");
     shortened(format!("{message}; see `{help}`"))
+}
+
+/// Says what is wrong.
+fn mistake(error: &clap::Error) -> String {
+    let listed = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.clone(),
+        Some(ContextValue::Strings(texts)) => texts.join(", "),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    };
+    let (arg, value) = (
+        listed(ContextKind::InvalidArg),
+        listed(ContextKind::InvalidValue),
+    );
+    match error.kind() {
+        ErrorKind::UnknownArgument => format!("unexpected argument '{arg}'"),
+        ErrorKind::InvalidSubcommand => {
+            let command = listed(ContextKind::InvalidSubcommand);
+            format!("unrecognized subcommand '{command}'")
+        }
+        ErrorKind::InvalidValue if value.is_empty() => format!("a value is required for '{arg}'"),
+        ErrorKind::InvalidValue => {
+            let valid = listed(ContextKind::ValidValue);
+            format!("invalid value '{value}' for '{arg}': must be one of {valid}")
+        }
+        ErrorKind::ValueValidation => {
+            let why = error.source().map(ToString::to_string).unwrap_or_default();
+            format!("invalid value '{value}' for '{arg}': {why}")
+        }
+        ErrorKind::ArgumentConflict => {
+            let prior = listed(ContextKind::PriorArg);
+            if prior == arg || prior.is_empty() {
+                format!("'{arg}' cannot be given twice")
+            } else {
+                format!("'{arg}' cannot be used with {prior}")
+            }
+        }
+        ErrorKind::MissingRequiredArgument => format!("missing: {arg}"),
+        kind => format!("{kind} {arg}{value}"),
+    }
 }
 
 /// Returns a suggestion that is better than clap's own; `None` if the program has none.
@@ -56,10 +90,13 @@ fn hint(
             // Flags of `fit` change settings, but a resumed run keeps its settings.
             let is_resume = command.is_some_and(|command| command.get_name() == "resume");
             let fit = cli.find_subcommand("fit").filter(|_| is_resume);
-            let flag = known_flag(given, cli, Some(fit?), words)?;
-            Some(format!(
-                "a resumed run keeps its settings; begin a new run with `train fit {flag}`"
-            ))
+            if let Some(flag) = fit.and_then(|fit| known_flag(given, cli, Some(fit), words)) {
+                return Some(format!(
+                    "a resumed run keeps its settings; begin a new run with `train fit {flag}`"
+                ));
+            }
+            let similar = context(error, ContextKind::SuggestedArg)?;
+            Some(format!("similar: {similar}"))
         }
         ErrorKind::InvalidSubcommand => {
             let given = context(error, ContextKind::InvalidSubcommand)?;

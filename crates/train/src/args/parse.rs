@@ -1,15 +1,13 @@
 //! Parsers for the values of flags.
 
-use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
-use serde::Serialize;
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::de::DeserializeOwned;
 use training::config::Preset;
-use training::data::SYNTHETIC_TASKS;
-use training::error::UsageError;
+use training::data::parallel::TrainSettings;
+use training::setting;
 use transformer::Choice;
 
 /// Parses a whole number.
@@ -21,14 +19,8 @@ pub fn whole_number<N: FromStr>(text: &str) -> Result<N, String> {
 /// Description of a positive number, such as a factor.
 pub const POSITIVE: &str = "a number above 0, such as 1.5 or 2e-3";
 
-/// Description of a number that is not negative, such as a weight decay.
-pub const NOT_NEGATIVE: &str = "0 or a number above 0, such as 0.01";
-
 /// Description of a probability that is less than 1.
 pub const FRACTION: &str = "a number of at least 0 and less than 1, such as 0.1";
-
-/// Description of the decay of a moving average.
-pub const DECAY: &str = "a number above 0 and less than 1, such as 0.999";
 
 /// Returns a parser of numbers. Its error says that the text must be `expected`. The parser does
 /// not check the range of the number, but rejects one that `N` rounds to 0 or to infinity.
@@ -56,14 +48,8 @@ pub fn seed(text: &str) -> Result<u64, String> {
 
 /// Parses the names of two fields, `SOURCE,TARGET`.
 pub fn fields(text: &str) -> Result<[String; 2], String> {
-    match text.split_once(',') {
-        Some((source, target))
-            if !source.is_empty() && !target.is_empty() && !target.contains(',') =>
-        {
-            Ok([source.into(), target.into()])
-        }
-        _ => Err("must be two names with a comma between them: SOURCE,TARGET".into()),
-    }
+    let fields = TrainSettings::fields.read_text(text)?;
+    Ok(serde_json::from_value(fields).expect("they are two names"))
 }
 
 /// Choices of a flag, each as `NAME: DESCRIPTION`. `--help` shows the description.
@@ -96,6 +82,18 @@ where
     })
 }
 
+/// Returns the parser of a flag with the choices of a setting.
+pub fn chosen<T>(choices: fn() -> setting::Choices) -> impl TypedValueParser<Value = T>
+where
+    T: DeserializeOwned + Clone + Send + Sync + 'static,
+{
+    let choices = choices().into_iter();
+    let values = choices.map(|(name, help)| PossibleValue::new(name.replace('_', "-")).help(help));
+    PossibleValuesParser::new(values).map(|name| {
+        serde_json::from_value(name.replace('-', "_").into()).expect("clap checks the name")
+    })
+}
+
 /// Returns the parser of a flag whose choices are defined by the `transformer` crate.
 pub fn named<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
     let all = C::ALL.iter();
@@ -114,31 +112,11 @@ pub fn name_of(choice: impl ValueEnum) -> String {
     value.get_name().into()
 }
 
-/// Returns the parser of a task's name.
-pub fn task() -> impl TypedValueParser<Value = String> {
-    let text = (
-        "text",
-        "The target is the translation of a text; see --train-source",
-    );
-    let tasks = SYNTHETIC_TASKS.iter().map(|task| (task.name, task.summary));
-    parser(tasks.chain([text]), |name| name)
-}
-
 /// Returns the parser of a preset's name.
 pub fn preset() -> impl TypedValueParser<Value = String> {
-    let value = |preset: Preset| {
-        let value = PossibleValue::new(preset.name).help(preset.summary);
-        match preset.name {
-            // Earlier versions of this program called the preset `annotated`.
-            "annotated-copy" => value.alias("annotated"),
-            _ => value,
-        }
-    };
-    let presets = Preset::all().into_iter().map(value);
-    PossibleValuesParser::new(presets).map(|name| match name.as_str() {
-        "annotated" => "annotated-copy".into(),
-        _ => name,
-    })
+    let presets = Preset::all().into_iter();
+    let values = presets.map(|preset| PossibleValue::new(preset.name).help(preset.summary));
+    PossibleValuesParser::new(values)
 }
 
 /// Parses the path of a setting and its value, `PATH=VALUE`.
@@ -151,33 +129,10 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Returns the names of the flags in the clap struct `group` that are given, such as `--lossy`.
-///
-/// # Errors
-///
-/// If the value of a flag is a path that is not valid UTF-8.
-pub fn given(group: &impl Serialize) -> Result<Vec<String>, UsageError> {
-    let flags = serde_json::to_value(group)
-        .map_err(|error| UsageError::new("file", "", error.to_string()))?;
-    let given = flags.as_object().into_iter().flatten();
-    let given = given.filter(|(_, value)| !value.is_null() && **value != false);
-    Ok(given.map(|(name, _)| format!("--{name}")).collect())
-}
-
 /// Returns a parser of paths that `config.json` records, which must be valid UTF-8.
-pub fn recorded_path() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| match path.to_str() {
-        Some(_) => Ok(path),
-        None => Err("must be valid UTF-8, because config.json records it"),
+pub fn recorded_path() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().try_map(|path| {
+        let wrong = |_| "must be valid UTF-8, because config.json records it";
+        path.into_string().map_err(wrong)
     })
-}
-
-/// Makes a path absolute, so that a run can be resumed from any folder.
-///
-/// # Errors
-///
-/// A path that has no absolute form.
-pub fn absolute(path: &Path) -> Result<PathBuf, UsageError> {
-    let wrong = |error| format!("has no absolute path ({error})");
-    std::path::absolute(path).map_err(|error| UsageError::new("file", path.display(), wrong(error)))
 }

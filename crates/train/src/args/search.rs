@@ -6,7 +6,6 @@ use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 use transformer::{ConfigError, TransformerConfig};
 
 use super::check::{needs, reject};
-use super::flags::flag_of;
 use super::parse::{name_of, number, whole_number};
 use super::values::Penalty;
 
@@ -155,13 +154,8 @@ pub fn check_generation(
     Ok(())
 }
 
-/// Converts an error about a generation setting. The message names this setting, and the settings
-/// that limit it, by their flags.
+/// Converts an error about a generation setting, which is named by its flag.
 fn wrong(error: &ConfigError) -> UsageError {
-    let flag = |field: &str| {
-        let path = format!("generation.{field}");
-        flag_of(&path).unwrap_or(field).to_owned()
-    };
-    let expected = format!("must be {}", error.expected_with(flag));
-    UsageError::new(flag(error.field), &error.value, expected)
+    let expected = format!("must be {}", error.expected);
+    UsageError::argument(error.field, &error.value, expected)
 }

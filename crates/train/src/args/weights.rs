@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use training::data::TASK;
 use training::error::UsageError;
 use training::pretrained::is_pretrained;
 use training::run::checkpoint::CheckpointSelector;
@@ -10,10 +11,9 @@ use transformer::weights::{Dtype, ImportOptions, Layout};
 use transformer::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
 use super::check::{needs, reject};
-use super::flags::flag_of;
 use super::parse::{FRACTION, named, number, whole_number};
 use super::run_folder::run_folder;
-use super::task::TaskArgs;
+use super::settings::TaskArgs;
 
 /// Flags about the names of tensors in a file.
 #[derive(Clone, Debug, Default, Args)]
@@ -159,8 +159,8 @@ pub struct ImportArgs {
 impl ImportArgs {
     /// Returns whether `--run-dir` creates a run on texts, with the tokeniser of the folder `file`.
     pub fn is_text(&self) -> bool {
-        let is_other = self.task.task.as_ref().is_some_and(|task| task != "text");
-        is_pretrained(&self.file) && !is_other && self.task.given().next().is_none()
+        let is_other = self.task.of(TASK).is_some_and(|task| task != "text");
+        is_pretrained(&self.file) && !is_other && self.task.settings().next().is_none()
     }
 
     /// Rejects an import that writes nothing, flags of a task without `--run-dir`, and languages
@@ -180,12 +180,10 @@ impl ImportArgs {
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
         }
         let has_run = self.run_dir.is_some();
-        needs("--task", self.task.task.as_ref(), "--run-dir", has_run)?;
-        let given = self.task.given().next();
-        given.map_or(Ok(()), |(setting, value)| {
-            let path = format!("data.{setting}");
-            let flag = flag_of(&path).unwrap_or(setting);
-            needs(flag, Some(value), "--run-dir", has_run)
+        needs("--task", self.task.of(TASK), "--run-dir", has_run)?;
+        let given = self.task.settings().next();
+        given.map_or(Ok(()), |setting| {
+            needs(setting.name(), self.task.of(setting), "--run-dir", has_run)
         })
     }
 }

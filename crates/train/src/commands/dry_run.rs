@@ -54,7 +54,7 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         let in_step: usize = batches.iter().map(|batch| batch.tokens).sum();
         let rate = optimization
             .schedule
-            .learning_rate(step, steps, config.model.d_model);
+            .rate(step, steps, config.model.d_model);
         let result = learner.step(step, batches, rate, None);
         let _ = result.loss.into_data();
         device.sync()?;

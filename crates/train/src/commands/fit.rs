@@ -6,8 +6,8 @@ use training::config::{RunConfig, TextSize};
 use training::data::{self, DataConfig, Purpose};
 use training::run::RunFolder;
 
+use super::dry_run;
 use super::train::{Shown, begin_with, check_lengths, check_memory, open_device, train};
-use super::{dry_run, resume};
 use crate::args::FitArgs;
 use crate::exit::Exit;
 use crate::group::Group;
@@ -20,42 +20,28 @@ use crate::terminal::{end_progress, output};
 /// Wrong flags, files that cannot be used, a device that cannot be used, a run that does not fit
 /// into memory, a folder that cannot be written, or a loss or an output that is not finite.
 pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
-    if let Some(run) = &args.run.resume {
-        return resume::run(&args.resume_args(run)?, group);
-    }
     let (mut config, given) = args.config()?;
     // A dry run leaves no files, so it writes tokenised corpora to a temporary folder instead of
     // the cache.
-    let for_dry_run = args.settings.dry_run.then(tempfile::tempdir).transpose()?;
-    if let (DataConfig::Text(text), true) = (&mut config.data, args.settings.dry_run) {
+    let for_dry_run = args.dry_run.then(tempfile::tempdir).transpose()?;
+    if let (DataConfig::Text(text), true) = (&mut config.data, args.dry_run) {
         text.cache = None;
     }
     let text = match &config.data {
         DataConfig::Text(text) => Some(text),
         _ => None,
     };
-    let run_dir = args.run.run_dir.as_deref();
+    let run_dir = args.run_dir.as_deref();
     let caches = text.and_then(|text| text.cache.clone());
     let caches = match &for_dry_run {
         Some(folder) => folder.path().into(),
         None => caches.unwrap_or_else(|| RunFolder::caches(run_dir)),
     };
-    // For texts, `--print-config` works without the corpora. It then prints the settings that
-    // depend on the corpora, such as the vocabulary sizes, with the values that they have before
-    // the corpora are read.
-    let dataset = if args.settings.print_config && text.is_some() {
-        None
-    } else {
-        config.check()?
-    };
-    if args.settings.print_config {
-        output::result(&serde_json::to_string_pretty(&config)?)?;
-        return Ok(Exit::Success);
-    }
+    let dataset = config.check()?;
     let given = begin_with(&config, given)?;
     check_lengths(&config, dataset.as_deref())?;
     let device = open_device(&config, group)?;
-    if dataset.is_none() && !args.settings.dry_run && group.is_first() {
+    if dataset.is_none() && !args.dry_run && group.is_first() {
         RunFolder::check(run_dir, &caches)?;
     }
     let purpose = Purpose::NewRun {
@@ -78,7 +64,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
             "the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try {preset}a smaller --warmup, more --epochs or smaller --batch-tokens"
         ));
     }
-    if args.settings.dry_run {
+    if args.dry_run {
         dry_run::run(&config, dataset.as_ref(), &device)?;
         return Ok(Exit::Success);
     }
@@ -87,8 +73,8 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
     let folder = group.is_first().then(create).transpose()?;
     let folder = group.folder(folder);
     let shown = Shown {
-        is_plain: args.settings.plain,
-        tensorboard: args.run.tensorboard,
+        is_plain: args.plain,
+        tensorboard: args.tensorboard,
     };
     train(
         &config,

@@ -8,7 +8,6 @@ mod eval;
 mod fit;
 mod generate;
 mod hypotheses;
-mod init;
 mod install;
 mod lengths;
 mod plot;

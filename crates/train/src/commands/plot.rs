@@ -92,7 +92,7 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<Att
             .map_err(|error| UsageError::new("--source", quote(words), error.to_string()))?,
         None => {
             let what = "has no example for attention maps: say which with --source";
-            let wrong = || UsageError::setting("run", run.folder.display(), what);
+            let wrong = || UsageError::argument("run", run.folder.display(), what);
             example_source(dataset, trained.config.seed).ok_or_else(wrong)?
         }
     };

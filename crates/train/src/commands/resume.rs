@@ -104,7 +104,7 @@ fn check_steps(
 /// `--steps` has moved that step.
 fn warm_restart(config: &RunConfig, earlier: &OptimizationConfig, step: usize) -> Option<String> {
     let (schedule, d_model) = (earlier.schedule, config.model.d_model);
-    let rate = |step: usize, steps| schedule.learning_rate(step.max(1), steps, d_model);
+    let rate = |step: usize, steps| schedule.rate(step.max(1), steps, d_model);
     let steps = config.optimization.steps;
     let (before, after) = (rate(step, earlier.steps), rate(step + 1, steps));
     let is_rise = step > schedule.warmup && after > 2.0 * before;

@@ -4,8 +4,8 @@ use anyhow::Result;
 use training::error::UsageError;
 
 use super::{
-    backends, bench, eval, fit, generate, init, install, plot, presets, report, resume, runs,
-    score, tokenize, weights,
+    backends, bench, eval, fit, generate, install, plot, presets, report, resume, runs, score,
+    tokenize, weights,
 };
 use crate::args::{Cli, Command, Measured};
 use crate::exit::Exit;
@@ -45,7 +45,6 @@ pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
         Command::Bench(args) => bench::run(args, group),
         Command::Backends => backends::run(),
         Command::Presets(args) => presets::run(args),
-        Command::Init(args) => init::run(args),
         Command::Completions(args) => install::completions(args),
         Command::Man(args) => install::man(args),
     }?;
@@ -56,7 +55,7 @@ pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
 /// rank 0 alone.
 fn is_shared(command: &Command) -> bool {
     match command {
-        Command::Fit(args) => !args.settings.dry_run && !args.settings.print_config,
+        Command::Fit(args) => !args.dry_run,
         Command::Bench(args) => args.what == Measured::Train,
         Command::Resume(_) | Command::Eval(_) | Command::Generate(_) => true,
         _ => false,

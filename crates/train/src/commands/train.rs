@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use burn::tensor::Device;
-use training::config::RunConfig;
+use training::config::{LengthsConfig, ModelSettings, RunConfig};
 use training::data::{DataConfig, Dataset, Split};
 use training::error::UsageError;
 use training::evaluation::{self, LengthSettings};
@@ -10,6 +10,7 @@ use training::memory::{MachineMemory, TrainingMemory};
 use training::pretrained::{Languages, PretrainedModel};
 use training::run::checkpoint::LoadedCheckpoint;
 use training::run::{Observer, RunFolder, Summary, TensorBoard};
+use training::setting::shown;
 use training::trainer::{Ending, Finished, Trainer, device_of};
 use transformer::Transformer;
 use transformer::generate::Method;
@@ -50,9 +51,8 @@ pub(super) fn check_lengths(
         return Ok(None);
     };
     let Some(dataset) = dataset else {
-        let path = "evaluation.by_length.lengths";
         let expected = "is for tasks whose sequences can be made of any length; text has its own";
-        return Err(UsageError::setting(path, "", expected));
+        return Err(UsageError::setting(LengthsConfig::lengths, "", expected));
     };
     length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
 }
@@ -152,22 +152,14 @@ pub(super) fn begin_with(
         .with_max_len(config.model.max_len);
     let [ours, theirs] = [&config.model, &theirs]
         .map(|model| serde_json::to_value(model).expect("a configuration is plain data"));
-    let fields = ours.as_object().expect("it has fields");
-    match fields.iter().find(|(name, value)| theirs[*name] != **value) {
-        None => Ok(Some(model)),
-        Some((name, value)) => {
-            let folder = pretrained.folder.display();
-            let expected = format!("must be {}, as in {folder}", theirs[name]);
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), String::from);
-            Err(UsageError::setting(
-                format!("model.{name}"),
-                value,
-                expected,
-            ))
-        }
-    }
+    let mut settings = ModelSettings::SETTINGS.iter();
+    let differs = settings.find(|setting| ours[setting.key()] != theirs[setting.key()]);
+    differs.map_or(Ok(Some(model)), |setting| {
+        let [ours, theirs] = [ours, theirs].map(|model| shown(&model[setting.key()]));
+        let folder = pretrained.folder.display();
+        let expected = format!("must be {theirs}, as in {folder}");
+        Err(UsageError::setting(setting, ours, expected))
+    })
 }
 
 /// Trains a model, and reports its scores. Returns how the run ended.

@@ -83,7 +83,7 @@ fn encoding_curves(device: &Device) -> Vec<Vec<Point>> {
 fn warmup_curve(d_model: usize, warmup: usize) -> Vec<Point> {
     let noam = Schedule::noam(1.0, warmup);
     let steps = std::iter::once(1).chain((STRIDE..=STEPS).step_by(STRIDE));
-    let point = |step| (step as f64, noam.learning_rate(step, STEPS, d_model));
+    let point = |step| (step as f64, noam.rate(step, STEPS, d_model));
     steps.map(point).collect()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use training::config::{RunConfig, TextSize, replaced_by};
+use training::config::{RunConfig, TextSize, setting_at};
 
 use crate::args::flags::fit_words;
 use crate::number::ranges;
@@ -19,18 +19,6 @@ const SECTIONS: [&str; 7] = [
     "evaluation",
     "checkpointing",
     "execution",
-];
-
-/// Settings that are not compared with the preset, because they follow from the data or from the
-/// machine.
-const DERIVED: [&str; 7] = [
-    "data.data",
-    "data.tokenizer_sha256",
-    "execution.backend",
-    "model.max_len",
-    "model.pad_id",
-    "model.source_vocab_size",
-    "model.target_vocab_size",
 ];
 
 /// A setting, with its values in all runs of a page.
@@ -89,7 +77,10 @@ fn section(path: &str) -> &'static str {
 /// machine.
 fn is_derived(path: &str, run: &Map<String, Value>) -> bool {
     let is_set = |path| run.get(path).is_some_and(|value| !value.is_null());
-    DERIVED.contains(&path) || replaced_by(path).is_some_and(is_set)
+    setting_at(path).is_some_and(|setting| {
+        let by = setting.replaced_by;
+        setting.is_derived || setting.is_local || by.is_some_and(|by| is_set(by.path))
+    })
 }
 
 /// Returns the settings of the preset for the task of a run. If the task has several presets,

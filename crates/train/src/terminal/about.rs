@@ -276,7 +276,7 @@ mod tests {
         // The average has all parameters, even if only LoRA's are trained.
         config.optimization.lora = Some(training::config::LoraConfig {
             rank: 2,
-            alpha: 4.0,
+            alpha: None,
         });
         let with_lora = About::new(&config, dataset.as_ref(), &model, folder, 1);
         assert!(with_lora.table.concat().contains("moving average 484 KiB"));

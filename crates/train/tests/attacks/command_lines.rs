@@ -121,7 +121,7 @@ fn value(flag: &Flag, random: &mut Random) -> OsString {
 fn base(command: &CommandOf, random: &mut Random) -> Vec<OsString> {
     let fits = [
         "--dry-run",
-        "--print-config",
+        "--dry-run",
         "--steps 2 --eval-every 1",
         "--dry-run --task text --train pairs.tsv --preset tiny",
         "--task text --train pairs.tsv --preset tiny --steps 1",

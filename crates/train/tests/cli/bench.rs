@@ -107,10 +107,13 @@ fn fast_paths_compute_what_plain_operations_do() {
         lines.iter().map(loss).collect()
     };
     let fast = losses_of("fast", "");
-    let plain = losses_of("plain", "--no-fused");
+    let plain = losses_of("plain", "--set execution.fused=false");
     for (name, flags) in [
-        ("chunks", "--loss-chunk 5"),
-        ("plain-chunks", "--loss-chunk 5 --no-fused"),
+        ("chunks", "--set execution.loss_chunk=5"),
+        (
+            "plain-chunks",
+            "--set execution.loss_chunk=5 --set execution.fused=false",
+        ),
     ] {
         let chunks = losses_of(name, flags);
         assert_eq!(chunks.len(), fast.len());
@@ -119,7 +122,10 @@ fn fast_paths_compute_what_plain_operations_do() {
         }
     }
     let tied = losses_of("tied", "--weight-tying all");
-    let chunks = losses_of("tied-chunks", "--weight-tying all --loss-chunk 5");
+    let chunks = losses_of(
+        "tied-chunks",
+        "--weight-tying all --set execution.loss_chunk=5",
+    );
     for (tied, chunks) in tied.iter().zip(&chunks) {
         assert!((tied - chunks).abs() < 1e-4, "{tied}, in chunks {chunks}");
     }

@@ -369,7 +369,8 @@ fn scores_are_those_of_generation() {
 #[test]
 fn a_task_without_an_end_symbol_has_targets_of_one_length() {
     let folder = tempfile::tempdir().unwrap();
-    let flags = "fit --preset annotated --steps 2 --d-model 8 --heads 2 --d-ff 8 --run-dir run";
+    let flags =
+        "fit --preset annotated-copy --steps 2 --d-model 8 --heads 2 --d-ff 8 --run-dir run";
     let run = |arguments: &str, input: &str| {
         let mut process = train(folder.path());
         process.args(arguments.split(' ')).write_stdin(input);

@@ -21,8 +21,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         let json = fs::read(folder.join(name).join("config.json")).unwrap();
         serde_json::from_slice(&json).unwrap()
     };
-    let sides = "--source-vocab-size 300 --target-vocab-size 280 --source-max-length 90 \
-                 --target-max-length 60 --overlong cut";
+    let sides = "--vocab-size 300,280 --max-length 90,60 --overlong cut";
     let output = fit(folder, "sides", "2", &with(sides));
     succeed(&output);
     let found = config("sides");
@@ -33,74 +32,33 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         found["data"]["max_length"],
         json!({"source": 90, "target": 60})
     );
-    // A flag without a side sets both sides, and a flag for one side overrides it.
-    let both = "--vocab-size 300 --max-length 60 --source-max-length 90 --overlong cut";
-    succeed(&fit(folder, "both", "2", &with(both)));
-    let found = config("both");
-    assert_eq!(
-        found["data"]["tokenizer"]["vocab_size"],
-        json!({"source": 300, "target": 300})
-    );
-    assert_eq!(
-        found["data"]["max_length"],
-        json!({"source": 90, "target": 60})
-    );
-    let stderr = text(&fit(folder, "again", "2", &with("--target-max-length 3")).stderr);
+    let stderr = text(&fit(folder, "again", "2", &with("--max-length 256,3")).stderr);
     let expected = "have a source of more than 256 tokens or a target of more than 3: skipped";
     assert!(stderr.contains(expected), "{stderr}");
 
-    // In a run of an earlier version of this program, `max_length` and `vocab_size` are single
-    // numbers for both sides.
-    let even = with("--vocab-size 300 --max-length 60 --overlong cut");
-    succeed(&fit(folder, "even", "2", &even));
-    let evaluation = |flags: &str| {
-        let line = run(folder, flags);
-        let mut line: Value = serde_json::from_str(&line).unwrap();
-        line.as_object_mut().unwrap().remove("seconds");
-        line
-    };
-    let before = evaluation("eval even --json");
-    let mut old = config("even");
-    old["data"]["max_length"] = json!(60);
-    old["data"]["tokenizer"]["vocab_size"] = json!(300);
-    old["data"]["tokenizer"]["or_fewer"] = json!(false);
-    let old = serde_json::to_string(&old).unwrap();
-    fs::write(folder.join("even/config.json"), old).unwrap();
-    assert_eq!(evaluation("eval even --json"), before);
-    let written = run(folder, "fit --config even/config.json --print-config");
-    let written: Value = serde_json::from_str(&written).unwrap();
-    assert_eq!(
-        written["data"]["max_length"],
-        json!({"source": 60, "target": 60})
-    );
-
     for (more, expected) in [
         (
-            "--source-max-length 0",
-            "--source-max-length 0: must be at least 1 and at most 100000",
-        ),
-        ("--max-length 0", "--max-length 0: must be at least 1"),
-        (
-            "--target-vocab-size 3",
-            "--target-vocab-size 3: must be at least 5",
+            "--max-length 0,9",
+            "--max-length 0,9: must be at least 1 and at most 100000",
         ),
         (
-            "--source-vocab-size 9",
-            "--source-vocab-size 9: is too small: the sources need at least",
+            "--vocab-size 300,3",
+            "--vocab-size 300,3: must be at least 5",
         ),
         (
-            "--source-vocab-size 300 --target-vocab-size 299 --joint-vocabulary",
-            "--target-vocab-size 299: must be --source-vocab-size (300), because of --joint-vocabulary",
+            "--vocab-size 9,300",
+            "--vocab-size 9,300: is too small: the sources need at least",
         ),
         (
-            "--source-tokenizer-file sides/source.tokenizer.json --source-vocab-size 300",
-            "--source-vocab-size 300: is for a tokeniser that is trained, but this side has one from a file",
+            "--vocab-size 300,299 --joint-vocabulary",
+            "--vocab-size 300,299: must be one size for both sides",
         ),
         (
-            "--target-max-length 1 --source-max-length 2",
-            "has no pair of at most --source-max-length (2) and --target-max-length (1) tokens",
+            "--max-length 2,1",
+            "has no pair of at most data.max_length (2,1) tokens",
         ),
-        ("--source-max-length x", "must be a whole number"),
+        ("--max-length x", "--max-length x: must be a whole number"),
+        ("--max-length 3,", "must be a whole number"),
     ] {
         let output = fit(folder, "wrong", "2", &with(more));
         let stderr = text(&output.stderr);
@@ -108,15 +66,6 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         let last = stderr.lines().last().unwrap();
         assert!(last.contains(expected), "{more}: {stderr}");
     }
-    let output = train(folder)
-        .args(["fit", "--task", "copy", "--source-max-length", "5"])
-        .output()
-        .unwrap();
-    let stderr = text(&output.stderr);
-    assert!(
-        stderr.contains("--source-max-length: belongs to --task text only"),
-        "{stderr}"
-    );
 }
 
 #[test]
@@ -124,14 +73,14 @@ fn each_side_has_its_own_padding() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let flags = corpus(folder, 200);
-    let small = ["--source-vocab-size", "400", "--target-vocab-size", "280"].map(String::from);
+    let small = ["--vocab-size", "400,280"].map(String::from);
     succeed(&fit(folder, "first", "2", &[&flags[..], &small].concat()));
     // A source tokeniser without a padding token gets one as its last token. The id of this token,
     // 400, is larger than all ids of targets.
     let json = fs::read_to_string(folder.join("first/source.tokenizer.json")).unwrap();
     fs::write(folder.join("mine.json"), json.replace("<pad>", "<none>")).unwrap();
     let mine = ["--source-tokenizer-file", "mine.json"].map(String::from);
-    let target = ["--target-vocab-size", "280"].map(String::from);
+    let target = ["--vocab-size", "400,280"].map(String::from);
     let all = [&flags[..], &mine, &target].concat();
     let output = fit(folder, "run", "20", &all);
     succeed(&output);

@@ -80,7 +80,14 @@ fn a_run_that_ends_early_says_why() {
         assert!(stderr.contains(&format!(": {reason}\n")), "{stderr}");
         reason
     };
-    let patience = ["--steps", "500", "--factor", "1e-9", "--eval-every", "2"];
+    let patience = [
+        "--steps",
+        "500",
+        "--set",
+        "optimization.schedule.factor=1e-9",
+        "--eval-every",
+        "2",
+    ];
     let patience = [&patience[..], &["--patience", "3"]].concat();
     let best_by = ["--best-by", "exact-match"];
     let found = fit("patience", &[&patience[..], &best_by].concat());
@@ -111,8 +118,8 @@ fn a_run_that_ends_early_says_why() {
 fn a_run_that_fails_says_why() {
     let folder = tempfile::tempdir().unwrap();
     let diverges = [
-        "--factor",
-        "1e30",
+        "--set",
+        "optimization.schedule.factor=1e30",
         "--norm",
         "post",
         "--run-dir",

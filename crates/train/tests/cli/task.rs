@@ -48,27 +48,27 @@ fn flags_of_other_tasks_are_rejected() {
     for (flags, expected) in [
         (
             "--task add --symbols 5",
-            "--symbols 5: is not a flag of --task add, which has --max-digits",
+            "--symbols 5: is not a setting of --task add, which has --max-digits",
         ),
         (
             "--task add --min-length 2",
-            "--min-length 2: is not a flag of --task add",
+            "--min-length 2: is not a setting of --task add",
         ),
         (
             "--task add --max-length 9",
-            "--max-length 9: is not a flag of --task add",
+            "--max-length 9: is not a setting of --task add",
         ),
         (
             "--max-digits 3",
-            "--max-digits 3: is not a flag of --task copy, which has --symbols, --min-length, --max-length",
+            "--max-digits 3: is not a setting of --task copy, which has --symbols, --min-length, --max-length",
         ),
         (
             "--task sort --max-digits 3",
-            "--max-digits 3: is not a flag of --task sort",
+            "--max-digits 3: is not a setting of --task sort",
         ),
         (
-            "--preset annotated --max-digits 3",
-            "--max-digits 3: is not a flag of --task annotated-copy, which has no settings",
+            "--preset annotated-copy --max-digits 3",
+            "--max-digits 3: is not a setting of --task annotated-copy, which has no settings",
         ),
         (
             "--task add --max-digits 0",
@@ -98,12 +98,12 @@ fn small_tasks_are_learned() {
     for (task, flags, least) in [
         (
             "reverse",
-            "--symbols 9 --max-length 5 --steps 500 --factor 1",
+            "--symbols 9 --max-length 5 --steps 500 --set optimization.schedule.factor=1",
             0.9,
         ),
         (
             "sort",
-            "--symbols 9 --max-length 5 --steps 500 --factor 1",
+            "--symbols 9 --max-length 5 --steps 500 --set optimization.schedule.factor=1",
             0.9,
         ),
         ("add", "--max-digits 2 --steps 900", 0.1),

@@ -312,7 +312,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
         ),
         (
             &["--valid-source", "bytes", "--valid-target", "short"],
-            &["bytes: line 2 is not UTF-8", "--lossy"],
+            &["bytes: line 2 is not UTF-8", "data.lossy"],
         ),
         (
             &["--train", "no-tab.tsv"],
@@ -323,7 +323,10 @@ fn wrong_corpora_are_rejected_in_one_line() {
         ),
         (
             &["--train", "a.jsonl"],
-            &["a.jsonl: line 1 has no field \"target\"", "--fields"],
+            &[
+                "a.jsonl: line 1 has no field \"target\"",
+                "data.train.fields",
+            ],
         ),
         (
             &["--train", "b.jsonl"],
@@ -336,7 +339,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
             &["folder: is a folder, but must be a file"],
         ),
         (&["--train", "nowhere"], &["nowhere: cannot be read"]),
-        (&["--train-source", "short"], &["--train-target"]),
+        (&["--train-source", "short"], &["short: line 1 has no tab"]),
         (
             &["--fields", "a,b"],
             &["--fields a,b: needs a file of JSON Lines"],
@@ -392,7 +395,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
     for (arguments, expected) in [
         (
             &["--task", "copy", "--train", "a.tsv"][..],
-            "--train: belongs to --task text only",
+            "--train-source a.tsv: is not a setting of --task copy",
         ),
         (
             &["--preset", "small", "--task", "sort"],
@@ -400,11 +403,11 @@ fn wrong_corpora_are_rejected_in_one_line() {
         ),
         (
             &["--task", "text"],
-            "--task text: needs --train-source and --train-target",
+            "--train-source: must name the texts to train on",
         ),
         (
             &["--task", "copy", "--epochs", "3"],
-            "--epochs 3: belongs to --task text only",
+            "--epochs 3: is for --task text only",
         ),
     ] {
         refused(path, arguments, &[expected]);
@@ -432,7 +435,14 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
         let others = others.iter().map(ToString::to_string);
         flags.iter().cloned().chain(others).collect::<Vec<String>>()
     };
-    let long = with(&["--lossy", "--max-length", "20", "--overlong", "cut"]);
+    let long = with(&[
+        "--set",
+        "data.lossy=true",
+        "--max-length",
+        "20",
+        "--overlong",
+        "cut",
+    ]);
     let output = fit(path, "run", "4", &long);
     succeed(&output);
     let stderr = text(&output.stderr);
@@ -451,7 +461,7 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
     assert!(stderr.contains("\n51 pairs, "), "{stderr}");
     // The second run takes the tokenisers from the cache, and prints the notes about skipped pairs,
     // too.
-    let again = with(&["--lossy", "--max-length", "20"]);
+    let again = with(&["--set", "data.lossy=true", "--max-length", "20"]);
     let output = fit(path, "again", "4", &again);
     succeed(&output);
     let stderr = text(&output.stderr);

@@ -6,9 +6,10 @@ use serde_json::Value;
 use transformer::weights;
 
 use super::Collective;
-use crate::config::RunConfig;
 use crate::config::differences::{Settings, differing, flat};
-use crate::error::{Subject, UsageError};
+use crate::config::{RunConfig, setting_at};
+use crate::error::UsageError;
+use crate::setting::shown;
 
 /// What a process tells the others: the name of its machine, for errors, and the facts about the
 /// run that must be the same in all processes.
@@ -62,11 +63,7 @@ pub fn check_alike(
         else {
             continue;
         };
-        let value = |facts: &Facts| match facts.settings.get(path) {
-            None | Some(Value::Null) => "none".into(),
-            Some(Value::String(text)) => text.clone(),
-            Some(value) => value.to_string(),
-        };
+        let value = |facts: &Facts| shown(facts.settings.get(path).unwrap_or(&Value::Null));
         let (here, there) = (&other.host, &first.host);
         let expected = format!(
             "rank {rank} ({here}) has {}, but rank 0 ({there}) has {}; all processes must have the same",
@@ -74,11 +71,13 @@ pub fn check_alike(
             value(first)
         );
         let known = OTHERS.iter().find(|(known, _)| path.starts_with(known));
-        let mut error = UsageError::setting(path, "", expected);
-        if let Some((_, words)) = known {
-            error.subject = Subject::Other((*words).into());
-        }
-        return Err(error);
+        return Err(match (known, setting_at(path)) {
+            (None, Some(setting)) => UsageError::setting(setting, "", expected),
+            (known, _) => {
+                let subject = known.map_or(path, |(_, words)| *words);
+                UsageError::new(subject, "", expected)
+            }
+        });
     }
     Ok(())
 }

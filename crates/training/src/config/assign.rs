@@ -1,67 +1,20 @@
-//! Reads and changes single settings of a configuration by their paths.
+//! Changes single settings of a configuration by their paths.
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::RunConfig;
+use super::run::find;
+use crate::data::{DataConfig, TASK};
 use crate::error::UsageError;
-
-/// Path of the setting that names the task. The task decides which other settings the section
-/// `data` has.
-pub(super) const TASK: &str = "data.task";
-
-/// Paths of settings, and of groups of settings, that cannot be set, because they follow from the
-/// data or from a pretrained model.
-const DERIVED: [&str; 12] = [
-    "data.tokenizer_sha256",
-    "data.data",
-    "data.pretrained.vocab_size",
-    "data.pretrained.max_tokens",
-    "data.pretrained.pad_id",
-    "data.pretrained.start_id",
-    "data.pretrained.end_id",
-    "data.pretrained.search",
-    "model.source_vocab_size",
-    "model.target_vocab_size",
-    "model.max_len",
-    "model.pad_id",
-];
-
-/// Returns whether a setting follows from the data or from a pretrained model.
-pub(super) fn is_derived(path: &str) -> bool {
-    DERIVED.iter().any(|&derived| {
-        let rest = path.strip_prefix(derived);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    })
-}
-
-/// Pairs of settings. The first setting has no effect while the second is not null.
-const REPLACED: [(&str, &str); 2] = [
-    ("optimization.steps", "optimization.epochs"),
-    (
-        "optimization.schedule.factor",
-        "optimization.schedule.learning_rate",
-    ),
-];
-
-/// Top-level keys of a configuration, in the order of the fields of [`RunConfig`].
-const CONCERNS: [&str; 7] = [
-    "seed",
-    "data",
-    "model",
-    "optimization",
-    "evaluation",
-    "checkpointing",
-    "execution",
-];
+use crate::setting::{Kind, Setting, Tasks, json};
 
 /// Maximum number of similar paths that the error about an unknown path suggests. If some paths
 /// have the same last key as the unknown path, the error suggests all of these paths instead.
 const NEAREST: usize = 3;
 
 impl RunConfig {
-    /// Returns the configuration with one setting, or a whole group of settings, changed. `text` is
-    /// a JSON value, or a word without quotation marks. A setting that would make the changed
-    /// setting ineffective (see [`replaced_by`]) becomes null.
+    /// Returns the configuration with one setting changed. `text` is a word, a number or another
+    /// JSON value. A setting that would make the changed setting ineffective becomes null.
     ///
     /// ```
     /// use training::config::RunConfig;
@@ -76,159 +29,137 @@ impl RunConfig {
     ///
     /// # Errors
     ///
-    /// If `path` is not the path of a setting that can be set, or the value has the wrong type.
+    /// If `path` is not the path of a setting that can be set, the task does not have the setting,
+    /// or the value is not valid.
     pub fn with(&self, path: &str, text: &str) -> Result<Self, UsageError> {
-        let wrong = |value: &str, expected: String| UsageError::new(path, value, expected);
-        if path == TASK || is_derived(path) {
-            return Err(wrong("", "follows from the task and its data".into()));
-        }
-        let mut config = self.to_json();
-        let Some(setting) = setting_of(&mut config, path) else {
-            return Err(wrong("", not_a_setting(&config, path)));
-        };
-        if let Value::Object(settings) = &*setting {
-            // Some groups accept a single value for all their settings, such as one maximum length
-            // for sources and targets.
-            let names: Vec<&str> = settings.keys().map(String::as_str).collect();
-            let names = names.join(", ");
-            let group = wrong("", format!("is a group of settings: {names}"));
-            let value: Value = serde_json::from_str(text).map_err(|_| group.clone())?;
-            if value.is_object() {
-                return Err(group);
-            }
-            *setting = value;
-            return serde_json::from_value(config).map_err(|_| group);
-        }
-        let json = serde_json::from_str(text).ok();
-        let word = || Value::String(text.into());
-        let value = match (&*setting, json) {
-            (Value::String(_), Some(Value::String(text))) => Value::String(text),
-            (Value::String(_), _) => word(),
-            (_, Some(json)) => json,
-            (_, None) => word(),
-        };
-        let kind = match (&*setting, &value) {
-            (_, Value::Null) => None,
-            (Value::Number(old), value) if !value.is_number() => {
-                if old.is_u64() {
-                    Some("a whole number")
-                } else {
-                    Some("a number")
+        let table = self.table();
+        let Some(setting) = find(&table, path) else {
+            let of_others = super::setting_at(path);
+            return Err(match of_others {
+                Some(setting) => {
+                    let expected = self.not_of_task();
+                    UsageError::setting(setting, text, expected)
                 }
-            }
-            (Value::Bool(_), value) if !value.is_boolean() => Some("true or false"),
-            _ => None,
+                None => UsageError::new(path, "", not_a_setting(&table, path)),
+            });
         };
-        if let Some(kind) = kind {
-            return Err(wrong(text, format!("must be {kind}")));
+        let wrong = |expected: String| UsageError::setting(setting, text, expected);
+        if setting == TASK || setting.is_derived {
+            return Err(wrong("follows from the task and its data".into()));
         }
-        *setting = value;
-        if let Some(by) = replaced_by(path).and_then(|by| setting_of(&mut config, by)) {
-            *by = Value::Null;
+        let is_text = matches!(self.data, DataConfig::Text(_));
+        match setting.tasks {
+            Tasks::Text(advice) if !is_text => {
+                return Err(wrong(format!("is for --task text only; {advice}")));
+            }
+            Tasks::Synthetic(advice) if is_text => {
+                return Err(wrong(format!("is not for --task text; {advice}")));
+            }
+            _ => {}
         }
-        serde_json::from_value(config).map_err(|error| wrong(text, in_words(&error.to_string())))
+        let value = setting.read_text(text).map_err(wrong)?;
+        let mut config = self.to_json();
+        assign(&mut config, &table, setting, path, value);
+        if let Some(by) = setting.replaced_by {
+            assign(&mut config, &table, by, by.path, Value::Null);
+        }
+        serde_json::from_value(config).map_err(|error| wrong(error.to_string()))
     }
 
     /// Returns the configuration as a JSON value, with numbers as short as in a configuration file,
     /// such as 0.98.
     pub fn to_json(&self) -> Value {
-        // `serde_json::to_value` would convert `f32` numbers to `f64`: 0.98 would become
-        // 0.9800000190734863.
-        let json = serde_json::to_string(self).expect("it is plain data");
-        serde_json::from_str(&json).expect("it has just been written")
+        json(self)
     }
 
-    /// Returns the path and the value of each setting, in the order of the configuration's
-    /// sections. Skips settings that follow from the data or from a pretrained model.
-    pub fn settings(&self) -> Vec<(String, Value)> {
-        let mut settings = Vec::new();
-        collect(&self.to_json(), String::new(), &mut settings);
-        settings.retain(|(path, _)| !is_derived(path));
-        let concern = |path: &str| {
-            let root = path.split('.').next().unwrap_or_default();
-            CONCERNS.iter().position(|concern| *concern == root)
+    /// Returns each setting with its value, in the order of the configuration's sections. Skips
+    /// settings that follow from the data or from a pretrained model. The settings of an optional
+    /// group that is not used are null.
+    pub fn settings(&self) -> Vec<(&'static Setting, Value)> {
+        let config = self.to_json();
+        let value = |path: &str| {
+            let mut keys = path.split('.');
+            let value = keys.try_fold(&config, |value, key| value.get(key));
+            value.cloned().unwrap_or_default()
         };
-        settings.sort_by_key(|(path, _)| (concern(path), path != TASK));
+        let table = self.table().into_iter();
+        let settings = table.filter(|setting| {
+            let is_group = matches!(setting.kind, Kind::Group(..));
+            let is_pretrained = setting.path.starts_with("data.pretrained.");
+            !is_group && !setting.is_derived && !is_pretrained
+        });
         settings
+            .map(|setting| (setting, value(setting.path)))
+            .collect()
     }
-}
 
-/// Translates the message of a `serde` error into words for users, such as "must be a number".
-pub(super) fn in_words(error: &str) -> String {
-    let of_value = ["invalid type: ", "invalid value: ", "unknown variant "];
-    let is_of_value = of_value.iter().any(|begin| error.starts_with(begin));
-    let right = error.rsplit_once(", expected ").filter(|_| is_of_value);
-    let Some((_, right)) = right else {
-        return error.into();
-    };
-    match right.trim_start_matches("one of ") {
-        "usize" | "u64" | "u32" => "must be a whole number".into(),
-        "f64" | "f32" => "must be a number".into(),
-        words if words.starts_with("must ") => words.into(),
-        words if words.starts_with("struct ") => "must be a table of keys".into(),
-        words => format!("must be {words}"),
-    }
-}
-
-/// Returns the path of the setting that, unless it is null, makes the setting at `path`
-/// ineffective. For `optimization.steps`, this is `optimization.epochs`. Returns `None` if there is
-/// no such setting.
-pub fn replaced_by(path: &str) -> Option<&'static str> {
-    let found = REPLACED.iter().find(|(replaced, _)| *replaced == path);
-    found.map(|(_, by)| *by)
-}
-
-/// Makes the settings of a file effective. If a default would make a setting of the file
-/// ineffective, sets this default to null, unless the file has a value for it.
-pub(super) fn prefer_given(defaults: &mut Value, file: &Map<String, Value>) {
-    let has = |path: &str| {
-        let (group, key) = path.rsplit_once('.').expect("the setting is in a group");
-        let mut groups = group.split('.');
-        let first = file.get(groups.next().unwrap_or_default());
-        let group = groups.try_fold(first, |group, name| Some(group?.get(name)));
-        group
-            .flatten()
-            .is_some_and(|group| group.get(key).is_some())
-    };
-    for (replaced, by) in REPLACED {
-        if let Some(by) = setting_of(defaults, by).filter(|_| has(replaced) && !has(by)) {
-            *by = Value::Null;
-        }
-    }
-}
-
-fn setting_of<'a>(config: &'a mut Value, path: &str) -> Option<&'a mut Value> {
-    let mut keys = path.split('.');
-    keys.try_fold(config, |value, key| value.get_mut(key))
-}
-
-fn collect(value: &Value, path: String, settings: &mut Vec<(String, Value)>) {
-    let Value::Object(keys) = value else {
-        settings.push((path, value.clone()));
-        return;
-    };
-    for (key, value) in keys {
-        let path = match path.as_str() {
-            "" => key.clone(),
-            _ => format!("{path}.{key}"),
+    fn not_of_task(&self) -> String {
+        let settings = self.data.settings().iter();
+        let flags: Vec<&str> = settings
+            .filter(|setting| setting.flag.is_some())
+            .map(|setting| setting.name())
+            .collect();
+        let known = if flags.is_empty() {
+            "no settings".into()
+        } else {
+            flags.join(", ")
         };
-        collect(value, path, settings);
+        let task = self.data.name();
+        format!("is not a setting of --task {task}, which has {known}")
     }
+}
+
+/// Changes the setting at `path`, which is that of `setting` or of one of its sides. A group on the
+/// way that is null gets its default values first.
+pub(super) fn assign(
+    config: &mut Value,
+    table: &[&'static Setting],
+    setting: &Setting,
+    path: &str,
+    value: Value,
+) {
+    let mut place = config;
+    let mut end = 0;
+    for key in path.split('.') {
+        if place.is_null() {
+            let group = find(table, &path[..end - 1]);
+            *place = match group.map(|group| group.kind) {
+                Some(Kind::Group(_, default)) => default(),
+                _ => json!({}),
+            };
+        }
+        end += key.len() + 1;
+        place = match place {
+            Value::Object(keys) => keys.entry(key).or_insert(Value::Null),
+            other => {
+                // A single value stands for both sides.
+                let both = std::mem::take(other);
+                *other = json!({ "source": both, "target": both });
+                &mut other[key]
+            }
+        };
+    }
+    *place = if setting.has_sides && setting.path == path && !value.is_object() {
+        json!({ "source": value, "target": value })
+    } else {
+        value
+    };
 }
 
 /// Returns the message for a path that is not a setting. It names the most similar paths or, if no
 /// path is similar, the top-level keys.
-fn not_a_setting(config: &Value, path: &str) -> String {
-    let mut settings = Vec::new();
-    collect(config, String::new(), &mut settings);
+pub(super) fn not_a_setting(table: &[&'static Setting], path: &str) -> String {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let distance = |known: &str| {
         let of_name = strsim::damerau_levenshtein(&last(known), &last(path));
         (of_name, strsim::damerau_levenshtein(known, path))
     };
-    let known = settings.iter().map(|(known, _)| known.as_str());
-    let mut near: Vec<((usize, usize), &str)> =
-        known.map(|known| (distance(known), known)).collect();
+    let known = table
+        .iter()
+        .filter(|setting| !matches!(setting.kind, Kind::Group(..)) && !setting.is_derived);
+    let mut near: Vec<((usize, usize), &str)> = known
+        .map(|known| (distance(known.path), known.path))
+        .collect();
     near.sort_unstable();
     let is_near = |((name, whole), known): &((usize, usize), &str)| {
         *name <= last(known).len() / 3 || *whole <= known.len() / 3
@@ -239,8 +170,9 @@ fn not_a_setting(config: &Value, path: &str) -> String {
     let near: Vec<&str> = near.into_iter().map(|(_, known)| known).collect();
     match &near[..] {
         [] => {
-            let groups = config.as_object().into_iter().flat_map(|keys| keys.keys());
-            let groups: Vec<&str> = groups.map(String::as_str).collect();
+            let first = |setting: &&Setting| setting.path.split('.').next().unwrap_or_default();
+            let mut groups: Vec<&str> = table.iter().map(first).collect();
+            groups.dedup();
             let groups = groups.join(", ");
             format!("is not a setting; a path begins with one of {groups}")
         }
@@ -267,11 +199,19 @@ mod tests {
         );
         assert!(!set("execution.fused", "false").execution.fused);
         assert_eq!(set("execution.backend", "flex").execution.backend, "flex");
-        let by_length = set(
-            "evaluation.by_length",
-            r#"{"lengths": [3], "sequences": 2}"#,
+        let by_length = set("evaluation.by_length.lengths", "1..3");
+        let by_length = by_length.evaluation.by_length.unwrap();
+        assert_eq!(
+            (by_length.lengths, by_length.sequences),
+            (vec![1, 2, 3], 250)
         );
-        assert_eq!(by_length.evaluation.by_length.unwrap().lengths, [3]);
+        let lora = set("optimization.lora.rank", "4")
+            .optimization
+            .lora
+            .unwrap();
+        assert_eq!((lora.rank, lora.scale()), (4, 8.0));
+        let positions = set("model.positions", "sinusoidal-halves").model.positions;
+        assert_eq!(positions, transformer::Positions::SinusoidalHalves);
         let text = RunConfig::text(TextSize::Small);
         let sides = text.with("data.max_length", "30").unwrap();
         let sides = sides.with("data.max_length.target", "40").unwrap();
@@ -304,18 +244,49 @@ mod tests {
             (
                 "optimization.optimizer",
                 "1",
-                ": is a group of settings: beta_1, beta_2, clip_norm, epsilon, kind, weight_decay",
+                " 1: is a group of settings: kind, beta_1, beta_2, epsilon, weight_decay, clip_norm",
             ),
-            ("model.max_len", "9", ": follows from the task and its data"),
+            (
+                "data.max_digits",
+                "3",
+                " 3: is not a setting of --task copy, which has --symbols",
+            ),
+            ("optimization.epochs", "3", " 3: is for --task text only"),
+            (
+                "optimization.steps",
+                "null",
+                " null: must be a whole number",
+            ),
+            (
+                "model.max_len",
+                "9",
+                " 9: follows from the task and its data",
+            ),
             ("model.d_model", "wide", " wide: must be a whole number"),
             ("execution.fused", "1", " 1: must be true or false"),
             ("model.d_model", "1.5", " 1.5: must be a whole number"),
-            ("optimization.ema", "much", " much: must be a number"),
+            ("optimization.ema", "much", " much: must be above 0"),
             ("model.positions", "round", " round: must be "),
             ("zebra.crossing.quux", "1", ": is not a setting; "),
         ] {
             let error = RunConfig::copy().with(path, text).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{path}{expected}")), "{error}");
         }
+    }
+
+    #[test]
+    fn all_values_have_a_declaration() {
+        for preset in crate::config::Preset::all() {
+            let config = RunConfig::of_preset(preset.name).unwrap();
+            for path in super::super::differences::flat(&config.to_json()).keys() {
+                assert!(find(&config.table(), path).is_some(), "{path}");
+            }
+        }
+        let mut paths = std::collections::BTreeSet::new();
+        for setting in super::super::all_settings() {
+            assert!(setting.help().len() > 10, "{setting}");
+            paths.insert(setting.path);
+        }
+        assert!(paths.contains("optimization.lora.alpha"));
     }
 }

@@ -2,38 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{MANY, check_count, check_positive};
-use crate::error::UsageError;
+use crate::setting::{MANY, positive, settings, whole};
 
-/// Settings that say when checkpoints are written, and how many are kept.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CheckpointingConfig {
-    /// Interval of regular checkpoints, in steps; `None` for no regular checkpoints.
-    pub every: Option<usize>,
-    /// Maximum time without a checkpoint, in seconds. The first step that ends at least this long
-    /// after the last checkpoint writes another one; `None` for no such checkpoints.
-    pub seconds: Option<f64>,
-    /// Number of newest checkpoints that are kept, in addition to the best one.
-    pub keep: usize,
-}
-
-impl Default for CheckpointingConfig {
-    /// Returns settings that write a checkpoint after ten minutes without one, and keep the newest
-    /// three.
-    fn default() -> Self {
-        Self {
-            every: None,
-            seconds: Some(600.0),
-            keep: 3,
-        }
-    }
-}
-
-impl CheckpointingConfig {
-    pub(super) fn check(&self) -> Result<(), UsageError> {
-        check_count("checkpointing.every", self.every.unwrap_or(1), MANY)?;
-        check_count("checkpointing.keep", self.keep, MANY)?;
-        check_positive("checkpointing.seconds", self.seconds.unwrap_or(1.0))
+settings! {
+    /// Settings that say when checkpoints are written, and how many are kept.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct CheckpointingConfig in "checkpointing." {
+        /// Steps between checkpoints.
+        every: Option<usize> = None, whole(1, MANY).flag("--checkpoint-every", "STEPS").may_change();
+        /// Seconds without a checkpoint after which the next step writes one.
+        seconds: Option<f64> = Some(600.0), positive().rare_flag("--checkpoint-seconds", "SECONDS").may_change();
+        /// Newest checkpoints to keep, besides the best.
+        keep: usize = 3, whole(1, MANY).flag("--keep", "N").may_change();
     }
 }

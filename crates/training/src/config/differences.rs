@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::assign::{is_derived, replaced_by};
-use super::{RunConfig, TextSize};
+use super::run::find;
+use super::{RunConfig, TextSize, all_settings};
 use crate::data::parallel::{BATCH_TOKENS, TextConfig};
 use crate::data::{DataConfig, SYNTHETIC_TASKS};
 
@@ -13,14 +13,18 @@ use crate::data::{DataConfig, SYNTHETIC_TASKS};
 pub type Settings = BTreeMap<String, Value>;
 
 /// Returns the settings in the JSON of a `config.json`, by their paths. Skips settings that follow
-/// from the data or from a pretrained model, settings that another setting makes ineffective (see
-/// [`replaced_by`]), and settings that are `null`, which count as missing.
+/// from the data or from a pretrained model, settings that another setting makes ineffective, and
+/// settings that are `null`, which count as missing.
 pub fn settings(config: &Value) -> Settings {
+    let table = all_settings();
     let mut found = flat(config);
     let all = found.clone();
     let is_set = |path: &str| all.get(path).is_some_and(|value| !value.is_null());
     found.retain(|path, value| {
-        !value.is_null() && !is_derived(path) && !replaced_by(path).is_some_and(is_set)
+        let setting = find(&table, path);
+        let by = setting.and_then(|setting| setting.replaced_by);
+        let is_derived = setting.is_some_and(|setting| setting.is_derived);
+        !value.is_null() && !is_derived && !by.is_some_and(|by| is_set(by.path))
     });
     found
 }
@@ -97,7 +101,7 @@ fn unchanged(config: &Value) -> Option<RunConfig> {
 /// preset has the setting. Returns `None` for a task without presets, for a `config` without a
 /// task, and for a damaged `config` of a pretrained model.
 ///
-/// Ignores the corpora, the folder of caches and the backend, which no preset chooses.
+/// Ignores settings that name files or the machine, which no preset chooses.
 pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     let own = settings(config);
     let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {
@@ -114,23 +118,19 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
             vec![(task.name, RunConfig::of_task(name)?)]
         }
     };
+    let table = all_settings();
     let from = presets.iter().map(|(name, preset)| {
         let preset = settings(&preset.to_json());
         let paths = differing(&[&own, &preset]).into_iter();
-        let is_free = [
-            "data.train.",
-            "data.valid.",
-            "data.cache",
-            "execution.backend",
-        ];
-        let paths = paths.filter(|path| !is_free.iter().any(|free| path.starts_with(free)));
+        let paths = paths.filter(|path| !find(&table, path).is_some_and(|found| found.is_local));
         let value = |path: &str| own.get(path).cloned().unwrap_or(Value::Null);
         let mut changed: Settings = paths.map(|path| (path.into(), value(path))).collect();
         // A run has only one of two settings that replace each other, such as steps and epochs. The
         // setting that it lacks is not listed as `null`.
         changed.retain(|path, value| {
-            let replaces = |other: &String| replaced_by(other) == Some(path);
-            let has_by = replaced_by(path).is_some_and(|by| own.contains_key(by));
+            let by = |path: &str| Some(find(&table, path)?.replaced_by?.path);
+            let replaces = |other: &String| by(other) == Some(path);
+            let has_by = by(path).is_some_and(|by| own.contains_key(by));
             !value.is_null() || !(has_by || own.keys().any(replaces))
         });
         (*name, changed)

@@ -1,44 +1,44 @@
 //! Settings of evaluations: the section `evaluation` of a run's configuration.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::checks::{MANY, check_count};
-use crate::error::UsageError;
+use crate::error::quote;
+use crate::setting::{MANY, Tasks, choice, choices, custom, group, number, settings, whole};
 
-/// Settings of evaluations, and of early stopping.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct EvaluationConfig {
-    /// Number of steps between evaluations on the validation split. `None` stands for the length of
-    /// an epoch, but at most 5,000 steps; for data sets without epochs, it stands for 100 steps.
-    pub every: Option<usize>,
-    /// Maximum number of validation sequences in an evaluation.
-    pub validation_size: usize,
-    /// Maximum number of test sequences that are decoded after training.
-    pub test_size: usize,
-    /// Metric that decides which evaluation is the best.
-    pub best_by: BestBy,
-    /// Fraction of the validation sequences, above 0 and at most 1. Training ends when at least
-    /// this fraction is decoded correctly; `None` for no such target.
-    pub target: Option<f64>,
-    /// Number of successive evaluations without improvement after which training ends; `None` for
-    /// no limit.
-    pub patience: Option<usize>,
-    /// Evaluation by length after training; `None` for no such evaluation.
-    pub by_length: Option<LengthsConfig>,
+settings! {
+    /// Settings of evaluations, and of early stopping.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct EvaluationConfig in "evaluation." {
+        /// Steps between evaluations on the validation split; without it 100, or for texts an epoch,
+        /// but at most 5000.
+        every: Option<usize> = None, whole(1, MANY).flag("--eval-every", "STEPS").may_change();
+        /// Sequences of the validation split in an evaluation.
+        validation_size: usize = 500, whole(1, 1_000_000).may_change();
+        /// Test sequences that are decoded after training.
+        test_size: usize = 1000, whole(1, 1_000_000).may_change();
+        /// Metric that decides which evaluation is the best.
+        best_by: BestBy = BestBy::Loss, choice(BestBy::choices).flag("--best-by", "METRIC").may_change();
+        /// Exact match on the validation split at which training ends, such as 0.99.
+        target: Option<f64> = None, number("an exact match above 0 and at most 1", |x| x > 0.0 && x <= 1.0)
+            .flag("--target", "EXACT_MATCH").of(Tasks::Synthetic("texts have many correct outputs")).may_change();
+        /// Stop after N evaluations without improvement.
+        patience: Option<usize> = None, whole(1, MANY).flag("--patience", "N").may_change();
+        /// Evaluation by length after training; `None` for no such evaluation.
+        by_length: Option<LengthsConfig> = None, group::<LengthsConfig>().may_change();
+    }
 }
 
-/// Metric that decides which evaluation is the best.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BestBy {
-    /// Smallest validation loss.
-    #[default]
-    Loss,
-    /// Largest fraction of validation sequences that are decoded correctly.
-    ExactMatch,
-    /// Largest BLEU on the validation split, for data sets of texts.
-    Bleu,
+choices! {
+    /// Metric that decides which evaluation is the best.
+    pub enum BestBy {
+        /// Smallest validation loss.
+        Loss = "loss",
+        /// Largest exact match on the validation split.
+        ExactMatch = "exact_match",
+        /// Largest BLEU on the validation split (text only).
+        Bleu = "bleu",
+    }
 }
 
 impl BestBy {
@@ -53,56 +53,83 @@ impl BestBy {
     }
 }
 
-/// Settings of an evaluation by length.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LengthsConfig {
-    /// Lengths to evaluate, in the unit of the task, such as symbols or digits.
-    pub lengths: Vec<usize>,
-    /// Maximum number of different sequences of each length.
-    pub sequences: usize,
+settings! {
+    /// Settings of an evaluation by length.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct LengthsConfig in "evaluation.by_length." {
+        /// Report exact match by length, such as 4,8,16 or 1..32, also beyond the lengths of training.
+        ///
+        /// The unit is that of the task, such as symbols or digits of the longer number.
+        lengths: Vec<usize> = Vec::new(), custom(lengths).flag("--eval-lengths", "LENGTHS").may_change();
+        /// Maximum number of different sequences of each length of --eval-lengths.
+        sequences: usize = 250, whole(1, 1_000_000).rare_flag("--sequences", "N").may_change();
+    }
 }
 
 /// Maximum length in an evaluation by length. For a sequence of 10,000 tokens, the attention
 /// weights of a single head take 400 MB in f32.
 pub const MAX_LENGTH: usize = 10_000;
 
-impl LengthsConfig {
-    /// Checks the lengths and the number of sequences.
-    ///
-    /// # Errors
-    ///
-    /// If there is no length, or if a number is out of its bounds. The error names the first wrong
-    /// setting.
-    pub fn check(&self) -> Result<(), UsageError> {
-        check_count("evaluation.by_length.sequences", self.sequences, 1_000_000)?;
-        let path = "evaluation.by_length.lengths";
-        UsageError::check(!self.lengths.is_empty(), path, "", "must name a length")?;
-        let expected = format!("must be at least 1 and at most {MAX_LENGTH}");
-        self.lengths.iter().try_for_each(|length| {
-            UsageError::check((1..=MAX_LENGTH).contains(length), path, length, &expected)
-        })
+/// Reads lengths: an array of numbers, or a list such as `4,8,16` or `1..8,16` whose ranges include
+/// both ends. Returns the lengths in increasing order and without repetitions.
+fn lengths(value: &Value) -> Result<Value, String> {
+    let number = |word: &str| -> Result<usize, String> {
+        let number = word.trim().parse().map_err(|_| {
+            let hint = "name some lengths, such as 4,8,16 or 1..32";
+            format!("{} is not a length; {hint}", quote(word))
+        })?;
+        if (1..=MAX_LENGTH).contains(&number) {
+            Ok(number)
+        } else {
+            let bounds = format!("at least 1 and at most {MAX_LENGTH}");
+            Err(format!("a length must be {bounds}"))
+        }
+    };
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Array(lengths) if lengths.is_empty() => return Err("must name a length".into()),
+        Value::Array(lengths) => {
+            let lengths = lengths.iter().map(Value::to_string);
+            lengths.collect::<Vec<_>>().join(",")
+        }
+        other => other.to_string(),
+    };
+    let mut lengths = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once("..").unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!(
+                "must begin with the shorter length: {last}..{first}"
+            ));
+        }
+        lengths.extend(first..=last);
     }
+    lengths.sort_unstable();
+    lengths.dedup();
+    Ok(lengths.into())
 }
 
-impl EvaluationConfig {
-    pub(super) fn check(&self) -> Result<(), UsageError> {
-        check_count("evaluation.every", self.every.unwrap_or(1), MANY)?;
-        check_count(
-            "evaluation.validation_size",
-            self.validation_size,
-            1_000_000,
-        )?;
-        check_count("evaluation.test_size", self.test_size, 1_000_000)?;
-        check_count("evaluation.patience", self.patience.unwrap_or(1), MANY)?;
-        let target = self.target.unwrap_or(1.0);
-        let expected = "must be an exact match above 0 and at most 1";
-        UsageError::check(
-            target > 0.0 && target <= 1.0,
-            "evaluation.target",
-            target,
-            expected,
-        )?;
-        self.by_length.as_ref().map_or(Ok(()), LengthsConfig::check)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_lists_and_ranges() {
+        let parse = |text| LengthsConfig::lengths.read_text(text);
+        assert_eq!(parse("7").unwrap(), Value::from(vec![7]));
+        assert_eq!(parse("[3, 2]").unwrap(), Value::from(vec![2, 3]));
+        let mixed = parse("1..3, 2..5,32").unwrap();
+        assert_eq!(mixed, Value::from(vec![1, 2, 3, 4, 5, 32]));
+        for text in ["", "x", "1,,2", "4..", "1...4", "-1", "1-4", "1.5"] {
+            let error = parse(text).unwrap_err();
+            assert!(error.ends_with("such as 4,8,16 or 1..32"), "{error}");
+        }
+        for text in ["0", "0..4", "10001", "1..18446744073709551615"] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains("at least 1 and at most 10000"), "{text}");
+        }
+        assert!(parse("8..4").unwrap_err().contains("4..8"));
+        assert_eq!(parse("[]").unwrap_err(), "must name a length");
     }
 }

@@ -3,62 +3,37 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{MANY, check_count};
 use crate::error::UsageError;
+use crate::setting::{MANY, choice, choices, settings, switch, text, whole};
 
-/// Settings that say where and how a run computes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ExecutionConfig {
-    /// Name of the backend, such as `flex`. If a device was chosen, its index follows after a
-    /// colon, such as `cuda:1`.
-    pub backend: String,
-    /// Number format of the model's computations. Parameters and optimizer moments stay f32.
-    pub precision: Precision,
-    /// Whether the backward pass computes some activations again instead of keeping them in memory.
-    pub gradient_checkpointing: bool,
-    /// Whether operations use the fast paths of the crate `fused`, on backends that have them.
-    pub fused: bool,
-    /// Number of tokens whose logits are held in memory at a time during training; `None` for a
-    /// whole batch. Has no effect unless `fused` is set.
-    pub loss_chunk: Option<usize>,
-}
-
-impl Default for ExecutionConfig {
-    /// Returns settings with fast paths and f32. `backend` is empty, so the caller must set it.
-    fn default() -> Self {
-        Self {
-            backend: String::new(),
-            precision: Precision::F32,
-            gradient_checkpointing: false,
-            fused: true,
-            loss_chunk: None,
-        }
+settings! {
+    /// Settings that say where and how a run computes.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct ExecutionConfig in "execution." {
+        /// Backend and device, `NAME` or `NAME:INDEX`; without it, the default of `train backends`.
+        backend: String = String::new(), text().flag("--backend", "NAME").local().may_change();
+        /// Number format of the model's computations; parameters stay f32.
+        precision: Precision = Precision::F32, choice(Precision::choices).flag("--precision", "FORMAT");
+        /// Recompute activations in the backward pass instead of keeping them.
+        gradient_checkpointing: bool = false, switch().flag("--gradient-checkpointing", "").may_change();
+        /// Whether operations use the fast paths of the crate `fused`, on backends that have them.
+        fused: bool = true, switch();
+        /// Tokens whose logits are held at a time, for large vocabularies; without it, all.
+        ///
+        /// Has no effect unless `fused` is set.
+        loss_chunk: Option<usize> = None, whole(1, MANY);
     }
 }
 
-/// Number format of the model's computations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// 32 bits.
-    #[default]
-    F32,
-    /// 16 bits, 5 of them for the exponent. The loss is multiplied by a factor, so that small
-    /// gradients do not become 0.
-    F16,
-    /// 16 bits, 8 of them for the exponent.
-    Bf16,
-}
-
-impl Precision {
-    /// Returns the name of the format in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-        }
+choices! {
+    /// Number format of the model's computations.
+    pub enum Precision {
+        /// 32 bits.
+        F32 = "f32",
+        /// 16 bits, 5 of them for the exponent; the loss is scaled.
+        F16 = "f16",
+        /// 16 bits, 8 of them for the exponent.
+        Bf16 = "bf16",
     }
 }
 
@@ -84,14 +59,12 @@ impl ExecutionConfig {
         }
     }
 
+    /// Checks the relations between the settings.
     pub(super) fn check(&self) -> Result<(), UsageError> {
-        let Some(chunk) = self.loss_chunk else {
-            return Ok(());
-        };
-        let path = "execution.loss_chunk";
-        check_count(path, chunk, MANY)?;
-        let is_f32 = !self.has_16_bit_tensors();
-        let checked = UsageError::check(is_f32, path, chunk, "needs {} f32, or bf16 on flex");
-        checked.map_err(|error| error.naming(["execution.precision"]))
+        let chunk = self.loss_chunk.filter(|_| self.has_16_bit_tensors());
+        chunk.map_or(Ok(()), |chunk| {
+            let expected = format!("needs {} f32, or bf16 on flex", Self::precision);
+            Err(UsageError::setting(Self::loss_chunk, chunk, expected))
+        })
     }
 }

@@ -2,27 +2,28 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::assign::{in_words, prefer_given};
-use super::run::RunConfig;
+use super::assign::{assign, not_a_setting};
+use super::differences::flat;
+use super::run::{RunConfig, find};
 use crate::error::{UsageError, quote};
 use crate::files::read_regular;
 use crate::files::unique::Unique;
+use crate::setting::shown;
 
 /// Maximum size of a configuration file, in MiB.
 const LARGEST: u64 = 16;
 
 /// Reads a configuration file, such as a run's `config.json`. Missing settings get the defaults of
-/// the file's task, which is `copy` if the file has none. Bounds of values are not checked.
+/// the file's task, which is `copy` if the file has none. Relations between values are not checked.
 ///
 /// # Errors
 ///
 /// If the file cannot be read, is not a configuration of a built-in task, has an unknown key or a
-/// value of the wrong type, or contradicts a value that follows from the data. A message about a
-/// key has its path, or only `data` for some values of this section.
+/// value that is not valid, or contradicts a value that follows from the data.
 pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
-    let wrong = |what: String| UsageError::setting("config", path.display(), what);
+    let wrong = |what: String| UsageError::argument("config", path.display(), what);
     let bytes = read_regular(path, LARGEST);
     let bytes = bytes.map_err(|error| wrong(format!("cannot be read ({error})")))?;
     let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".into()))?;
@@ -58,17 +59,15 @@ fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
         // The caller of `read` checks the settings again and reports this error.
         return Ok(());
     }
-    let checked = serde_json::to_value(checked.model).expect("it is plain data");
-    for key in [
-        "source_vocab_size",
-        "target_vocab_size",
-        "max_len",
-        "pad_id",
-    ] {
-        let (given, derived) = (&file["model"][key], &checked[key]);
-        if file["model"].get(key).is_some() && given != derived {
+    let (given, checked) = (flat(file), flat(&checked.to_json()));
+    for setting in config.table() {
+        if let Some(given) = given.get(setting.path).filter(|_| setting.is_derived)
+            && let Some(derived) = checked
+                .get(setting.path)
+                .filter(|derived| *derived != given)
+        {
             return Err(format!(
-                "model.{key} is {given}, but follows from the task: {derived}; leave it out"
+                "{setting} is {given}, but follows from the task: {derived}; leave it out"
             ));
         }
     }
@@ -80,20 +79,15 @@ fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// If `file` is not a configuration of a built-in task, or has an unknown key or a value of the
-/// wrong type. A message about a key has its path, or only `data` for some values of this section.
+/// If `file` is not a configuration of a built-in task, or has an unknown key or a value that is not
+/// valid.
 pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
-    let Value::Object(file) = file else {
+    if !file.is_object() {
         return Err("must be an object with the keys of a run's config.json".into());
-    };
-    if file.contains_key("model_type") {
+    }
+    if file.get("model_type").is_some() {
         let what =
             "belongs to a Hugging Face model: `train generate` and `train import` read its folder";
-        return Err(what.into());
-    }
-    if file.get("task").is_some_and(Value::is_object) {
-        let what = "is of an older version, whose settings were not grouped: see \
-                    `train --print-config` for the groups, or train again";
         return Err(what.into());
     }
     let name = match file.get("data").and_then(|data| data.get("task")) {
@@ -107,95 +101,32 @@ pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
     }
     let defaults = RunConfig::of_task(name)
         .ok_or_else(|| format!("data.task {} is not a task", quote(name)))?;
-    let mut config = serde_json::to_value(defaults).expect("it is plain data");
-    prefer_given(&mut config, &file);
-    let keys = config.as_object_mut().expect("it is a structure");
-    merge(keys, with_both_sides(file), "")?;
-    serde_path_to_error::deserialize(config).map_err(|error| {
-        let (path, error) = (error.path().to_string(), error.inner().to_string());
-        format!("{path}: {}", in_words(&error))
-    })
-}
-
-/// In a file for the task `text`, replaces a single value for sources and targets by an object with
-/// the keys `source` and `target`.
-fn with_both_sides(mut file: Object) -> Object {
-    fn write_out(mut section: Option<&mut Value>, keys: &[&str]) {
-        for key in keys {
-            let value = section
-                .as_deref_mut()
-                .and_then(|section| section.get_mut(key));
-            if let Some(value) = value.filter(|value| value.is_number() || value.is_boolean()) {
-                *value = json!({ "source": value, "target": value });
-            }
+    let table = defaults.table();
+    let mut config = defaults.to_json();
+    let given = flat(&file);
+    for setting in &table {
+        // A default must not make a setting of the file ineffective.
+        if let Some(by) = setting.replaced_by
+            && given.contains_key(setting.path)
+            && !given.contains_key(by.path)
+        {
+            assign(&mut config, &table, by, by.path, Value::Null);
         }
     }
-    let data = file.get_mut("data");
-    if let Some(data) = data.filter(|data| data["task"] == "text") {
-        write_out(Some(&mut *data), &["max_length"]);
-        write_out(data.get_mut("tokenizer"), &["vocab_size", "or_fewer"]);
-    }
-    file
-}
-
-fn is_same_kind(a: &Value, b: &Value) -> bool {
-    std::mem::discriminant(a) == std::mem::discriminant(b)
-}
-
-/// Values of a JSON object, by their keys.
-type Object = Map<String, Value>;
-
-/// Replaces values in `defaults` by the values of a file.
-fn merge(defaults: &mut Object, file: Object, path: &str) -> Result<(), String> {
-    for (key, value) in file {
-        let whole = format!("{path}{key}");
-        let Some(default) = defaults.get_mut(&key) else {
-            let known = defaults
-                .keys()
-                .map(|known| (strsim::damerau_levenshtein(known, &key), known));
-            let section = defaults
-                .iter()
-                .find(|(_, section)| section.get(&key).is_some());
-            if let Some((section, _)) = section {
-                let name = quote(&whole);
-                return Err(format!(
-                    "has an unknown key {name}; it belongs in {path}{section}"
-                ));
-            }
-            let hint = match known.min() {
-                Some((distance, nearest)) if distance <= nearest.len().max(key.len()) / 2 => {
-                    format!("; the nearest known key is {path}{nearest}")
-                }
-                Some(_) => {
-                    let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
-                    format!("; the known keys are {}", known.join(", "))
-                }
-                None => String::new(),
-            };
-            return Err(format!("has an unknown key {}{hint}", quote(&whole)));
+    for (path, value) in &given {
+        let Some(setting) = find(&table, path) else {
+            return Err(format!("{path}: {}", not_a_setting(&table, path)));
         };
-        match (default, value) {
-            (Value::Object(defaults), Value::Object(value)) => {
-                merge(defaults, value, &format!("{whole}."))?;
-            }
-            // An optional setting may be null, in the file or by default.
-            (default, value)
-                if default.is_null() || value.is_null() || is_same_kind(default, &value) =>
-            {
-                *default = value;
-            }
-            (default, value) => {
-                let kind = match default {
-                    Value::Number(_) => "a number",
-                    Value::String(_) => "a word",
-                    Value::Bool(_) => "true or false",
-                    _ => "a table of keys",
-                };
-                return Err(format!("{whole} is {value}, but must be {kind}"));
-            }
-        }
+        let value = match setting.read(value) {
+            Ok(value) => value,
+            // An optional group that is not used.
+            Err(_) if value.is_null() && setting.is_optional => Value::Null,
+            Err(expected) => return Err(format!("{path} {}: {expected}", shown(value))),
+        };
+        assign(&mut config, &table, setting, path, value);
     }
-    Ok(())
+    serde_path_to_error::deserialize(config)
+        .map_err(|error| format!("{}: {}", error.path(), error.inner()))
 }
 
 #[cfg(test)]
@@ -264,12 +195,12 @@ mod tests {
         assert_eq!(text.max_length, expected);
         let error = read("max_length = 'x'").unwrap_err();
         assert!(
-            error.contains("data.max_length is \"x\", but must be a table of keys"),
+            error.contains("data.max_length x: must be a whole number"),
             "{error}"
         );
         let error = read("max_length = { sauce = 7 }").unwrap_err();
         assert!(
-            error.contains("nearest known key is data.max_length.source"),
+            error.contains("data.max_length.sauce: is not a setting"),
             "{error}"
         );
     }
@@ -280,42 +211,42 @@ mod tests {
             (
                 "a.toml",
                 "sede = 5",
-                r#"unknown key "sede"; the nearest known key is seed"#,
+                "sede: is not a setting; the nearest is seed",
             ),
             (
                 "a.json",
                 r#"{"model": {"d_modle": 5}}"#,
-                "the nearest known key is model.d_model",
+                "the nearest is model.d_model",
             ),
             (
                 "a.json",
                 r#"{"optimization": {"steps": "many"}}"#,
-                r#"optimization.steps is "many", but must be a number"#,
+                "optimization.steps many: must be a whole number",
             ),
             (
                 "a.json",
                 r#"{"optimization": {"steps": 1.5}}"#,
-                "optimization.steps: must be a whole number",
+                "optimization.steps 1.5: must be a whole number",
             ),
             (
                 "a.TOML",
                 "[model]\nd_ff = -8",
-                "model.d_ff: must be a whole number",
+                "model.d_ff -8: must be a whole number",
             ),
             (
                 "a.json",
                 r#"{"optimization": {"ema": "much"}}"#,
-                "optimization.ema: must be a number",
+                "optimization.ema much: must be above 0",
             ),
             (
                 "a.json",
                 r#"{"optimization": {"schedule": {"shape": 1}}}"#,
-                "; the known keys are ",
+                "optimization.schedule.shape: is not a setting",
             ),
             (
                 "a.json",
                 r#"{"model": 3}"#,
-                "model is 3, but must be a table of keys",
+                "model 3: is a group of settings: ",
             ),
             (
                 "a.json",
@@ -332,21 +263,8 @@ mod tests {
                 r#"{"data": {"task": "custom", "title": "mine"}}"#,
                 "is a task of another program",
             ),
-            (
-                "a.toml",
-                "task = 'reverse'",
-                r#"unknown key "task"; it belongs in data"#,
-            ),
-            (
-                "a.toml",
-                "d_model = 5",
-                r#"unknown key "d_model"; it belongs in model"#,
-            ),
-            (
-                "config.json",
-                r#"{"task": {"name": "copy"}, "model": {}, "steps": 5}"#,
-                "is of an older version, whose settings were not grouped",
-            ),
+            ("a.toml", "task = 'reverse'", "the nearest is data.task"),
+            ("a.toml", "d_model = 5", "the nearest is model.d_model"),
             ("a.json", "[1]", "must be an object"),
             ("a.json", "{", "is not JSON"),
             (
@@ -361,13 +279,8 @@ mod tests {
             ),
             (
                 "a.toml",
-                "[optimization]\nlora = { rank = 4 }",
-                "optimization.lora: missing field `alpha`",
-            ),
-            (
-                "a.toml",
                 "[optimization]\nlora = 4",
-                "optimization.lora: must be a table of keys",
+                "optimization.lora 4: is a group of settings: rank, alpha",
             ),
             ("a.toml", "seed = 1979-05-27", "a date is not the value"),
         ] {

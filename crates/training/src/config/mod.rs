@@ -6,15 +6,17 @@ pub mod differences;
 mod evaluation;
 mod execution;
 pub mod file;
+mod model;
 mod optimization;
 pub mod presets;
 mod run;
 
 pub use crate::schedule::{Schedule, ScheduleKind};
-pub use assign::replaced_by;
+
 pub use checkpointing::CheckpointingConfig;
 pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};
 pub use execution::{ExecutionConfig, Precision};
+pub use model::ModelSettings;
 pub use optimization::{LoraConfig, OptimizationConfig, OptimizerConfig, OptimizerKind};
 pub use presets::{Preset, TextSize};
-pub use run::RunConfig;
+pub use run::{RunConfig, SEED, all_settings, setting_at};

@@ -3,8 +3,7 @@
 use transformer::{NormPlacement, TransformerConfig};
 
 use super::{
-    CheckpointingConfig, EvaluationConfig, ExecutionConfig, OptimizationConfig, OptimizerConfig,
-    RunConfig, Schedule,
+    CheckpointingConfig, EvaluationConfig, ExecutionConfig, OptimizationConfig, RunConfig, Schedule,
 };
 use crate::data::parallel::TextConfig;
 use crate::data::synthetic::Recipe;
@@ -195,24 +194,10 @@ impl RunConfig {
                 .with_d_ff(d_ff)
                 .with_dropout(0.0)
                 .with_norm_placement(NormPlacement::Pre),
-            optimization: OptimizationConfig {
-                steps: Recipe::COPY.steps,
-                epochs: None,
-                batch_size: Recipe::COPY.batch_size,
-                accumulate: 1,
-                optimizer: OptimizerConfig::default(),
-                schedule: Recipe::COPY.schedule,
-                label_smoothing: 0.0,
-                ema: None,
-                lora: None,
-            },
-            evaluation: EvaluationConfig {
-                validation_size: Recipe::COPY.validation_size,
-                test_size: 1000,
-                ..EvaluationConfig::default()
-            },
-            checkpointing: CheckpointingConfig::default(),
-            execution: ExecutionConfig::default(),
+            optimization: OptimizationConfig::DEFAULT,
+            evaluation: EvaluationConfig::DEFAULT,
+            checkpointing: CheckpointingConfig::DEFAULT,
+            execution: ExecutionConfig::DEFAULT,
         }
     }
 }

@@ -3,11 +3,14 @@
 use serde::{Deserialize, Serialize};
 use transformer::TransformerConfig;
 
+use super::model::ModelSettings;
 use super::{
     BestBy, CheckpointingConfig, EvaluationConfig, ExecutionConfig, LoraConfig, OptimizationConfig,
 };
-use crate::data::{DataConfig, Dataset};
-use crate::error::UsageError;
+use crate::data::parallel::TextConfig;
+use crate::data::{DataConfig, Dataset, OF_TASKS, TASK};
+use crate::error::{UsageError, check_bounds};
+use crate::setting::{Kind, Section, Setting, json, whole};
 
 /// The settings of a run, in sections.
 ///
@@ -20,7 +23,7 @@ use crate::error::UsageError;
 /// let mut config = RunConfig::copy();
 /// config.optimization.steps = 0;
 /// let error = config.check().err().unwrap();
-/// assert_eq!(error.to_string(), "optimization.steps 0: must be at least 1");
+/// assert_eq!(error.to_string(), "optimization.steps 0: must be at least 1 and at most 1000000000");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +45,75 @@ pub struct RunConfig {
     pub execution: ExecutionConfig,
 }
 
+/// Declaration of the seed.
+pub const SEED: &Setting = &whole(0, u64::MAX).flag("--seed", "N").named(
+    "seed",
+    &["Seed for parameter initialisation, data order and dropout."],
+    "u64",
+);
+
+/// Settings and groups of settings of all runs, but those of the task.
+const SECTIONS: [&[&Setting]; 5] = [
+    ModelSettings::SETTINGS,
+    OptimizationConfig::SETTINGS,
+    EvaluationConfig::SETTINGS,
+    CheckpointingConfig::SETTINGS,
+    ExecutionConfig::SETTINGS,
+];
+
+/// Returns all settings of all tasks and the groups of settings, in the order of the sections. A
+/// path is there twice if two tasks have different settings with one name.
+pub fn all_settings() -> Vec<&'static Setting> {
+    with_members(OF_TASKS)
+}
+
+/// Returns the declaration of the setting or group at a path of `config.json`; `None` if there is
+/// none.
+pub fn setting_at(path: &str) -> Option<&'static Setting> {
+    find(&all_settings(), path)
+}
+
+/// Returns the setting or group of `settings` at a path, or the one that the path is a part of, as
+/// in `data.max_length.source`.
+pub(super) fn find(settings: &[&'static Setting], path: &str) -> Option<&'static Setting> {
+    let mut settings = settings.iter();
+    let found = settings.find(|setting| {
+        path.strip_prefix(setting.path).is_some_and(|rest| {
+            let is_side = setting.has_sides && [".source", ".target"].contains(&rest);
+            let is_inside = setting.is_derived && rest.starts_with('.');
+            rest.is_empty() || is_side || is_inside
+        })
+    });
+    found.copied()
+}
+
+fn with_members(data: &[&[&'static Setting]]) -> Vec<&'static Setting> {
+    fn add(settings: &[&'static Setting], all: &mut Vec<&'static Setting>) {
+        for setting in settings {
+            let is_known = |known: &&Setting| std::ptr::eq(*known, *setting);
+            if all.iter().any(is_known) {
+                continue;
+            }
+            all.push(setting);
+            if let Kind::Group(settings, _) = setting.kind {
+                add(settings, all);
+            }
+        }
+    }
+    let mut all = vec![SEED, TASK];
+    for settings in data.iter().chain(&SECTIONS) {
+        add(settings, &mut all);
+    }
+    all
+}
+
 impl RunConfig {
+    /// Returns the settings of this run's task and of all tasks, and the groups of settings, in the
+    /// order of the sections.
+    pub fn table(&self) -> Vec<&'static Setting> {
+        with_members(&[self.data.settings()])
+    }
+
     /// Checks the settings. If the data set needs no file, also fits the model to the data set, and
     /// returns the data set.
     ///
@@ -76,7 +147,7 @@ impl RunConfig {
         let has_bleu = dataset.scorer().text_scores(&[]).is_some();
         UsageError::check(
             has_bleu || self.evaluation.best_by != BestBy::Bleu,
-            "evaluation.best_by",
+            EvaluationConfig::best_by,
             "bleu",
             "needs the text task, whose targets are texts",
         )?;
@@ -86,7 +157,8 @@ impl RunConfig {
                 self.optimization.steps = (epochs * batches).div_ceil(accumulate);
             } else if dataset.synthetic().is_some() {
                 let expected = "is for data with an end; the examples of this task have none";
-                return Err(UsageError::setting("optimization.epochs", epochs, expected));
+                let setting = OptimizationConfig::epochs;
+                return Err(UsageError::setting(setting, epochs, expected));
             }
         }
         let vocabularies = dataset.codec().vocabularies();
@@ -117,18 +189,32 @@ impl RunConfig {
     }
 
     fn check_settings(&self) -> Result<(), UsageError> {
-        self.optimization.check()?;
-        if let Some(LoraConfig { rank, .. }) = self.optimization.lora {
+        let Self {
+            seed: _,
+            data: _,
+            model,
+            optimization,
+            evaluation,
+            checkpointing,
+            execution,
+        } = self;
+        check_bounds(optimization)?;
+        check_bounds(evaluation)?;
+        check_bounds(checkpointing)?;
+        check_bounds(execution)?;
+        if serde_json::from_value::<Self>(json(self)).ok().as_ref() != Some(self) {
+            let expected = "must be finite: JSON has neither NaN nor infinity";
+            return Err(UsageError::new("numbers", "", expected));
+        }
+        if let Some(LoraConfig { rank, .. }) = optimization.lora {
             // LoRA also changes the matrices of the feed-forward networks. Their rank is at most
             // the smaller of `d_model` and `d_ff`.
-            let most = self.model.d_model.min(self.model.d_ff);
-            let expected =
-                format!("must be at most {most}, the smaller of model.d_model and model.d_ff");
-            UsageError::check(rank <= most, "optimization.lora.rank", rank, expected)?;
+            let most = model.d_model.min(model.d_ff);
+            let (width, inner) = (ModelSettings::d_model, ModelSettings::d_ff);
+            let expected = format!("must be at most {most}, the smaller of {width} and {inner}");
+            UsageError::check(rank <= most, LoraConfig::rank, rank, expected)?;
         }
-        self.evaluation.check()?;
-        self.checkpointing.check()?;
-        self.execution.check()
+        execution.check()
     }
 
     /// Rejects models of more than about 4e9 parameters, and batches whose hidden states or logits
@@ -143,28 +229,33 @@ impl RunConfig {
         let parameters = layers * (6.0 * d * d + 3.0 * d * f) + 3.0 * v * d;
         if parameters > MOST {
             let expected = format!(
-                "with {{}} {}, {{}} {} and {} symbols makes about {parameters:.0e} parameters, must be at most 4e9",
-                model.n_encoder_layers, model.d_ff, model.target_vocab_size
+                "with {} {}, {} {} and {} symbols makes about {parameters:.0e} parameters, must be at most 4e9",
+                ModelSettings::n_encoder_layers,
+                model.n_encoder_layers,
+                ModelSettings::d_ff,
+                model.d_ff,
+                model.target_vocab_size
             );
-            let error = UsageError::setting("model.d_model", model.d_model, expected);
-            return Err(error.naming(["model.n_encoder_layers", "model.d_ff"]));
+            let setting = ModelSettings::d_model;
+            return Err(UsageError::setting(setting, model.d_model, expected));
         }
         let max_len = model.max_len;
-        let (path, value, tokens, which) = match batch_tokens {
+        let (setting, value, tokens, which) = match batch_tokens {
             Some(tokens) => {
-                let path = "data.batch_tokens";
-                (path, tokens, tokens.max(max_len), String::new())
+                let setting = TextConfig::batch_tokens;
+                (setting, tokens, tokens.max(max_len), String::new())
             }
             None => {
-                let size = self.optimization.batch_size;
+                let (setting, size) =
+                    (OptimizationConfig::batch_size, self.optimization.batch_size);
                 let which = format!("with sequences of {max_len} tokens ");
-                ("optimization.batch_size", size, size * max_len, which)
+                (setting, size, size * max_len, which)
             }
         };
         let elements = tokens as f64 * d.max(f).max(v);
         let expected =
             format!("{which}makes activations of {elements:.0e} elements, must be at most 4e9");
-        UsageError::check(elements <= MOST, path, value, expected)
+        UsageError::check(elements <= MOST, setting, value, expected)
     }
 }
 
@@ -203,7 +294,7 @@ mod tests {
         };
         assert_eq!(
             error(|config| config.optimization.accumulate = 100_001),
-            "optimization.accumulate 100001: must be at most 100000"
+            "optimization.accumulate 100001: must be at least 1 and at most 100000"
         );
         assert_eq!(
             error(|config| config.optimization.schedule.warmup = 0),
@@ -211,7 +302,7 @@ mod tests {
         );
         assert_eq!(
             error(|config| config.optimization.optimizer.clip_norm = Some(0.0)),
-            "optimization.optimizer.clip_norm 0: must be a positive number"
+            "optimization.optimizer.clip_norm 0.0: must be a positive number"
         );
         assert_eq!(
             error(|config| config.optimization.epochs = Some(3)),
@@ -223,7 +314,7 @@ mod tests {
         );
         assert_eq!(
             error(|config| config.checkpointing.seconds = Some(f64::NAN)),
-            "checkpointing.seconds NaN: must be a positive number"
+            "numbers: must be finite: JSON has neither NaN nor infinity"
         );
         assert_eq!(
             error(|config| config.optimization.batch_size = 1_000_000_000),

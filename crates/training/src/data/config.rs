@@ -9,6 +9,22 @@ use super::synthetic::annotated::{self, AnnotatedConfig};
 use super::synthetic::entry::Recipe;
 use super::synthetic::sequence::{self, SequenceConfig};
 use crate::error::UsageError;
+use crate::setting::{Choices, Section, Setting, choice};
+
+/// Declaration of the setting that names the task. The task decides which other settings the
+/// section `data` has.
+pub const TASK: &Setting =
+    &choice(tasks)
+        .flag("--task", "TASK")
+        .named("data.task", &["Task to learn."], "String");
+
+/// Returns the names and summaries of all tasks.
+fn tasks() -> Choices {
+    let text = ("text", "The target is the translation of a text".into());
+    let tasks = SYNTHETIC_TASKS.iter();
+    let tasks = tasks.map(|task| (task.name, task.summary.into()));
+    tasks.chain([text]).collect()
+}
 
 /// Defines [`DataConfig`], with a variant for each synthetic task, and [`SYNTHETIC_TASKS`].
 macro_rules! data_config {
@@ -50,11 +66,26 @@ macro_rules! data_config {
                     Self::Text(config) => config.check().map(|()| None),
                     Self::Custom { title } => {
                         let expected = "is a task of another program, which must read this run itself";
-                        Err(UsageError::setting("data.task", title, expected))
+                        Err(UsageError::setting(TASK, title, expected))
                     }
                 }
             }
         }
+
+        impl DataConfig {
+            /// Returns the settings of the task.
+            pub fn settings(&self) -> &'static [&'static Setting] {
+                match self {
+                    $(Self::$task(_) => <$settings>::SETTINGS,)*
+                    Self::Text(_) => TextConfig::SETTINGS,
+                    Self::Custom { .. } => &[],
+                }
+            }
+        }
+
+        /// The settings of each task.
+        pub(crate) const OF_TASKS: &[&[&Setting]] =
+            &[$(<$settings>::SETTINGS,)* TextConfig::SETTINGS];
 
         /// The synthetic tasks, in the order in which the help of the program lists them.
         pub const SYNTHETIC_TASKS: &[NamedTask] = &[$(NamedTask {

@@ -6,7 +6,6 @@
 //! configuration names.
 
 pub mod batch;
-mod bounds;
 pub mod codec;
 pub mod config;
 pub mod dataset;
@@ -21,7 +20,8 @@ pub mod synthetic;
 
 pub use batch::Batch;
 pub use codec::{Codec, EncodeError, Vocabularies};
-pub use config::{DataConfig, NamedTask, SYNTHETIC_TASKS};
+pub(crate) use config::OF_TASKS;
+pub use config::{DataConfig, NamedTask, SYNTHETIC_TASKS, TASK};
 pub use dataset::{Dataset, Limits, Scorer, SearchDefaults, TextScores};
 pub use example::{DataRng, Decoded, Example, generator};
 pub use prepare::{Purpose, prepare};

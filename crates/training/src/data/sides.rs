@@ -1,5 +1,7 @@
 //! Pairs of values, one for sources and one for targets.
 
+use std::fmt;
+
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The values of a setting for sources and for targets.
@@ -38,21 +40,17 @@ impl<T> Sides<T> {
     pub fn each(self) -> [T; 2] {
         [self.source, self.target]
     }
+}
 
-    /// Returns the path of a setting and its value, first for sources and then for targets. If the
-    /// values differ, the paths are `PATH.source` and `PATH.target`. Equal values were probably
-    /// given as a single value, so both paths are then `path` itself.
-    pub(crate) fn with_paths(self, path: &str) -> [(String, T); 2]
-    where
-        T: PartialEq,
-    {
-        let paths = if self.source == self.target {
-            [path.into(), path.into()]
+impl<T: fmt::Display + PartialEq> fmt::Display for Sides<T> {
+    /// Writes the value of both sides, or `SOURCE,TARGET` if they differ.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { source, target } = self;
+        if source == target {
+            write!(f, "{source}")
         } else {
-            ["source", "target"].map(|side| format!("{path}.{side}"))
-        };
-        let [source, target] = paths;
-        [(source, self.source), (target, self.target)]
+            write!(f, "{source},{target}")
+        }
     }
 }
 
@@ -97,16 +95,5 @@ mod tests {
             let error = serde_json::from_str::<Sides<usize>>(wrong).unwrap_err();
             assert!(error.to_string().contains("must be one value"), "{error}");
         }
-    }
-
-    #[test]
-    fn paths_name_the_side_if_the_sides_differ() {
-        let paths = |sides: Sides<usize>| sides.with_paths("data.x").map(|(path, _)| path);
-        assert_eq!(paths(Sides::both(3)), ["data.x", "data.x"]);
-        let different = Sides {
-            source: 1,
-            target: 2,
-        };
-        assert_eq!(paths(different), ["data.x.source", "data.x.target"]);
     }
 }

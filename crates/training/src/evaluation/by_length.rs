@@ -8,6 +8,7 @@ use transformer::{Positions, Transformer, TransformerConfig};
 
 use super::{decode, exact_match, generate_config, teacher_forced};
 use crate::collective::Collective;
+use crate::config::LengthsConfig;
 use crate::data::synthetic::examples_of_length;
 use crate::data::{Dataset, Split, SyntheticTask};
 use crate::error::UsageError;
@@ -106,7 +107,7 @@ impl<'a> ByLength<'a> {
         dataset.synthetic().ok_or_else(|| {
             let expected =
                 "is for tasks whose sequences can be made of any length; text has its own";
-            UsageError::setting("evaluation.by_length.lengths", "", expected)
+            UsageError::setting(LengthsConfig::lengths, "", expected)
         })
     }
 

@@ -99,7 +99,7 @@ impl Iterator for Input {
 
 fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
     let expected = format!("cannot be read ({error}); name a file that can, or - for stdin");
-    UsageError::setting("input", path.display(), expected)
+    UsageError::argument("input", path.display(), expected)
 }
 
 #[cfg(test)]

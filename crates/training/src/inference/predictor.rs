@@ -335,7 +335,10 @@ fn error_of(requests: &[Request], error: GenerateError) -> anyhow::Error {
         _ => None,
     };
     match (error, line) {
-        (GenerateError::Config(error), _) => UsageError::of_section("generation", error).into(),
+        (GenerateError::Config(error), _) => {
+            let expected = format!("must be {}", error.expected);
+            UsageError::argument(error.field, error.value, expected).into()
+        }
         (GenerateError::Input(error), _) => error.into(),
         (error, Some(line)) => anyhow::Error::new(error).context(format!("line {line}")),
         (error, None) => error.into(),

@@ -64,9 +64,7 @@ pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
             .downcast_ref::<UsageError>()
             .map(|error| &error.subject)
         {
-            Some(Subject::Setting(path)) if path != "run" => {
-                Err(wrong(&format!("cannot be used: {error}")).into())
-            }
+            Some(Subject::Setting(_)) => Err(wrong(&format!("cannot be used: {error}")).into()),
             // Errors about corpora and tokenisers already name the file.
             _ => Err(error),
         },

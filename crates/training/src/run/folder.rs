@@ -129,7 +129,7 @@ impl RunFolder {
         };
         if absolute(path).ok() == absolute(caches).ok() {
             let what = "is where tokenised corpora are kept; name another folder";
-            return Err(UsageError::setting(RUN_DIR, path.display(), what));
+            return Err(UsageError::argument(RUN_DIR, path.display(), what));
         }
         if path.exists() {
             claim(path)?;

@@ -74,7 +74,7 @@ fn latest_in(parent: &Path) -> Result<PathBuf, UsageError> {
             "there is no run in {}; name the folder of a run",
             parent.display()
         );
-        UsageError::setting("run", LATEST, what)
+        UsageError::argument("run", LATEST, what)
     })
 }
 

@@ -45,11 +45,11 @@ pub(super) const LARGEST: u64 = 64;
 ///
 /// If one of these entries is of another kind, such as a link. The error names the entry and
 /// `argument`, the argument for the folder.
-pub fn check_names(argument: &str, folder: &Path) -> Result<(), UsageError> {
+pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageError> {
     let files = [CONFIG, METRICS, SUMMARY, STATUS, ENVIRONMENT, LENGTHS, LOCK];
     let wrong = |name: &str, what: &str| {
         let why = format!("must be a {what}, and not a link; a whole run may be moved or linked");
-        Err(UsageError::setting(
+        Err(UsageError::argument(
             argument,
             folder.join(name).display(),
             why,
@@ -73,30 +73,30 @@ pub fn check_names(argument: &str, folder: &Path) -> Result<(), UsageError> {
 /// Returns the error that a run's file or folder, `path`, cannot be used. `what` says why. The
 /// error is about the argument `run`.
 pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
-    UsageError::setting("run", path.display(), what)
+    UsageError::argument("run", path.display(), what)
 }
 
 /// Returns the error for a folder that cannot be written. `argument` is the name of the setting for
 /// this folder.
-pub(super) fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> UsageError {
+pub(super) fn cannot_write(argument: &'static str, path: &Path, error: &io::Error) -> UsageError {
     // A broken link exists, too, although `Path::exists` returns false for it.
     let expected = if path.symlink_metadata().is_ok() && !path.is_dir() {
         "is not a folder; name one, or a path that does not exist".into()
     } else {
         format!("cannot be written ({error}); name a folder that can")
     };
-    UsageError::setting(argument, path.display(), expected)
+    UsageError::argument(argument, path.display(), expected)
 }
 
 /// Returns the error for a file that cannot be written. `argument` is the name of the setting for
 /// the file's folder.
 pub(super) fn cannot_write_file(
-    argument: &str,
+    argument: &'static str,
     folder: &Path,
     name: &str,
     error: io::Error,
 ) -> anyhow::Error {
     let what = format!("its file {name} cannot be written ({error}); name another folder");
-    let usage = UsageError::setting(argument, folder.display(), what);
+    let usage = UsageError::argument(argument, folder.display(), what);
     unwritable(&folder.join(name), error, usage)
 }

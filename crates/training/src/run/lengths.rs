@@ -198,8 +198,10 @@ fn read_file(path: &Path) -> Result<Option<LengthsFile>, UsageError> {
         Err(error) => return Err(unusable(path, format!("cannot be read ({error})"))),
     };
     let mut file = parse(&json).map_err(|error| {
-        let what = format!("is damaged, must be a list of lengths as {{}} writes it ({error})");
-        unusable(path, what).naming(["evaluation.by_length.lengths"])
+        let what = format!(
+            "is damaged, must be a list of lengths as an evaluation by length writes it ({error})"
+        );
+        unusable(path, what)
     })?;
     file.lengths.sort_by_key(|score| score.length);
     Ok(Some(file))

@@ -99,13 +99,13 @@ impl LockedFolder {
 /// On a file system without locks, the folder stays unlocked. The system unlocks the folder when
 /// the process ends, even if the process is killed. Errors name `argument`, the argument for the
 /// folder.
-pub(super) fn lock(folder: &Path, argument: &str) -> Result<LockedFolder> {
+pub(super) fn lock(folder: &Path, argument: &'static str) -> Result<LockedFolder> {
     let file = lock_file(folder, argument)?;
     let path = folder.into();
     Ok(LockedFolder { path, file })
 }
 
-fn lock_file(folder: &Path, argument: &str) -> Result<File> {
+fn lock_file(folder: &Path, argument: &'static str) -> Result<File> {
     let cannot = |error| cannot_write_file(argument, folder, LOCK, error);
     let mut file = open_or_create(&folder.join(LOCK)).map_err(cannot)?;
     for attempt in 1.. {
@@ -118,7 +118,7 @@ fn lock_file(folder: &Path, argument: &str) -> Result<File> {
                 let process = process.trim();
                 let what =
                     format!("is in use by another process ({process}); wait until it has ended");
-                return Err(UsageError::setting(argument, folder.display(), what).into());
+                return Err(UsageError::argument(argument, folder.display(), what).into());
             }
             // Some network file systems do not support locks, and the folder stays unlocked there.
             Err(TryLockError::Error(_)) => return Ok(file),

@@ -31,7 +31,7 @@ pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
             "is not empty"
         };
         let expected = format!("{what}; name another folder, or remove this one first");
-        return Err(UsageError::setting(RUN_DIR, path.display(), expected));
+        return Err(UsageError::argument(RUN_DIR, path.display(), expected));
     }
     check_names(RUN_DIR, path)?;
     Ok(path.into())

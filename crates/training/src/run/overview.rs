@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::layout::{CONFIG, LARGEST, SUMMARY, unusable};
 use super::metrics_file::{MetricsLine, read_evaluations};
 use super::{Status, latest, read_config_json, read_status};
-use crate::config::BestBy;
+use crate::config::{BestBy, EvaluationConfig};
 use crate::error::UsageError;
 use crate::files::read_regular;
 
@@ -165,7 +165,7 @@ fn read_summary(folder: &Path) -> Result<Map<String, Value>, UsageError> {
 /// several evaluations are equally good, returns the first of them.
 fn best(config: &Value, lines: &[MetricsLine]) -> Option<BestMetric> {
     let by = config["evaluation"]["best_by"].clone();
-    let by: BestBy = serde_json::from_value(by).unwrap_or_default();
+    let by: BestBy = serde_json::from_value(by).unwrap_or(EvaluationConfig::DEFAULT.best_by);
     let mut best: Option<BestMetric> = None;
     for line in lines {
         let Some(value) = line.number(field(by)).filter(|value| !value.is_nan()) else {

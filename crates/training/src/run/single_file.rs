@@ -13,7 +13,7 @@ use transformer::Transformer;
 use transformer::weights::{self, Contents, Dtype, Layout};
 
 use crate::config::{RunConfig, file};
-use crate::data::Dataset;
+use crate::data::{Dataset, TASK};
 use crate::error::UsageError;
 
 /// Metadata key of the run's configuration, which is stored as JSON.
@@ -29,7 +29,7 @@ pub fn to_bytes(config: &RunConfig, model: &Transformer) -> Result<Vec<u8>> {
     if config.data.check()?.is_none() {
         let expected =
             "has tokenisers of its own, which the file would not have; it must be a synthetic task";
-        return Err(UsageError::setting("data.task", config.data.name(), expected).into());
+        return Err(UsageError::setting(TASK, config.data.name(), expected).into());
     }
     let parameters = weights::parameters(model);
     let (contents, layout) = (Contents::Model, Layout::Native);

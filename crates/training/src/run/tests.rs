@@ -317,7 +317,7 @@ fn settings_that_the_checkpoint_depends_on_are_fixed() {
             |config| {
                 config.optimization.lora = Some(LoraConfig {
                     rank: 1,
-                    alpha: 1.0,
+                    alpha: Some(1.0),
                 })
             },
             "optimization.lora null",

@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 
 use super::fit::Trainer;
+use crate::config::OptimizerConfig;
 use crate::error::DivergedError;
 use crate::model::SequenceModel;
 use crate::run::checkpoint::Checkpoints;
@@ -66,15 +67,12 @@ impl<M: SequenceModel> Trainer<'_, M> {
             }
             (Some(_), None) => "no checkpoint is known to have a finite loss".into(),
         };
-        let settings = [
-            "schedule.learning_rate",
-            "schedule.warmup",
-            "optimizer.clip_norm",
-        ];
+        let clip_norm = OptimizerConfig::clip_norm;
         let error = DivergedError {
             what,
-            advice: format!("begin a new run with a lower {{}}, a longer {{}} or {{}}; {last}"),
-            settings: settings.map(|name| format!("optimization.{name}")).into(),
+            advice: format!(
+                "begin a new run with a lower learning rate, a longer warm-up or {clip_norm}; {last}"
+            ),
         };
         error.into()
     }

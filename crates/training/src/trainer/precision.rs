@@ -14,7 +14,7 @@
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, DeviceConfig, FloatDType, Tensor};
 
-use crate::config::Precision;
+use crate::config::{ExecutionConfig, Precision};
 use crate::error::UsageError;
 
 /// How a model computes on a device.
@@ -76,10 +76,9 @@ pub fn configure(precision: Precision, device: &mut Device) -> Result<(), UsageE
     let Mixed::Tensors(dtype) = Mixed::of(precision, device) else {
         return Ok(());
     };
-    let path = "execution.precision";
     let rejected = |why: &str| {
-        let expected = format!("{why}; use {{}} f32");
-        UsageError::setting(path, precision.name(), expected).naming([path])
+        let expected = format!("{why}; use f32");
+        UsageError::setting(ExecutionConfig::precision, precision.name(), expected)
     };
     if !device.supports_dtype(dtype) {
         return Err(rejected("is not what this backend can compute with"));

@@ -37,7 +37,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         let shapes = weights::shapes(self.learner.model());
         let moments = read(checkpoint::OPTIMIZER)?;
         let unfit = |name: &str, error: weights::WeightsError| {
-            UsageError::setting("run", files.path(name).display(), error.to_string())
+            UsageError::argument("run", files.path(name).display(), error.to_string())
         };
         if state.updates > 0 {
             let model = self.learner.model();

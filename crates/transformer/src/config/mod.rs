@@ -175,7 +175,7 @@ impl TransformerConfig {
             return Err(ConfigError::new(
                 "n_heads",
                 self.n_heads,
-                format!("a divisor of {{d_model}} ({})", self.d_model),
+                format!("a divisor of d_model ({})", self.d_model),
             ));
         }
         if let Some(n_kv_heads) = self.n_kv_heads
@@ -184,7 +184,7 @@ impl TransformerConfig {
             return Err(ConfigError::new(
                 "n_kv_heads",
                 n_kv_heads,
-                format!("a divisor of {{n_heads}} ({})", self.n_heads),
+                format!("a divisor of n_heads ({})", self.n_heads),
             ));
         }
         if self.positions == Positions::Rotary && !self.d_head().is_multiple_of(2) {
@@ -196,7 +196,7 @@ impl TransformerConfig {
                 "d_model",
                 self.d_model,
                 format!(
-                    "an even multiple of {{n_heads}} ({}): rotary positions rotate pairs of dimensions",
+                    "an even multiple of n_heads ({}): rotary positions rotate pairs of dimensions",
                     self.n_heads
                 ),
             ));
@@ -216,7 +216,7 @@ impl TransformerConfig {
                 return Err(ConfigError::new(
                     "relative_max_distance",
                     self.relative_max_distance,
-                    format!("more than half of {{relative_buckets}} ({buckets})"),
+                    format!("more than half of relative_buckets ({buckets})"),
                 ));
             }
         }
@@ -242,7 +242,7 @@ impl TransformerConfig {
             ));
         }
         if self.norm_variance == NormVariance::Unbiased && self.d_model == 1 {
-            let expected = "at least 2: the unbiased variance is divided by {d_model} - 1";
+            let expected = "at least 2: the unbiased variance is divided by d_model - 1";
             return Err(ConfigError::new("d_model", 1, expected));
         }
         if !(0.0..1.0).contains(&self.dropout) {

@@ -215,7 +215,7 @@ impl GenerateConfig {
             return Err(ConfigError::new(
                 "min_length",
                 self.min_length,
-                format!("at most {{max_length}} ({})", self.max_length),
+                format!("at most max_length ({})", self.max_length),
             ));
         }
         if let Some(limit) = self.length_limit
@@ -240,7 +240,7 @@ impl GenerateConfig {
                     return Err(ConfigError::new(
                         "n_best",
                         self.n_best,
-                        "1 for greedy decoding, which has one result: {method|use a beam, or sampling}",
+                        "1 for greedy decoding, which has one result: use a beam, or sampling",
                     ));
                 }
             }
@@ -271,7 +271,7 @@ impl GenerateConfig {
                     return Err(ConfigError::new(
                         "n_best",
                         self.n_best,
-                        format!("at most {{width|the beam's width}} ({width})"),
+                        format!("at most the beam's width ({width})"),
                     ));
                 }
                 if let LengthPenalty::Gnmt { alpha } | LengthPenalty::Power { alpha } =

@@ -1,82 +1,67 @@
 //! Flags of `fit`, and their conversion into the settings of a run.
 
-mod evaluation;
-mod execution;
-mod model;
-mod optimization;
 mod pretrained;
-mod run;
-mod settings;
-mod text;
-mod tokenizer;
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use clap::Args;
-use training::config::{RunConfig, TextSize, file};
-use training::data::DataConfig;
+use training::config::OptimizerKind;
+use training::config::{ExecutionConfig, OptimizerConfig, RunConfig, TextSize, file};
+use training::data::parallel::{TokenizerConfig, TrainSettings};
+use training::data::{DataConfig, TASK};
 use training::error::UsageError;
 use training::pretrained::PretrainedModel;
+use transformer::weights::Layout;
 
-use super::check::set;
-use super::parse::{preset, seed};
-use super::resume::ResumeArgs;
-use super::task::TaskArgs;
-use evaluation::EvaluationArgs;
-use execution::ExecutionArgs;
-use model::HyperParameterArgs;
-use optimization::OptimizationArgs;
+use super::parse::{assignment, named, preset, recorded_path};
+use super::settings::SettingArgs;
+use crate::device::DeviceName;
 use pretrained::{PretrainedArgs, in_languages};
-use run::RunArgs;
-use settings::SettingsArgs;
-use text::TextArgs;
-use tokenizer::TokenizerArgs;
 
 /// Text at the end of the help of `fit`.
 pub const HINT: &str = "\
-Defaults that depend on the task are listed by `train presets`. Settings without a flag are changed by --set or --config.";
+`train presets NAME` prints all settings of a preset. Settings without a flag are changed by --set or --config.";
 
 /// Flags of `fit`, in the groups of its help. A setting whose flag is not given comes from the file
 /// of `--config`, the model of `--from`, the preset or the task.
-#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(after_help = HINT)]
 pub struct FitArgs {
-    /// The task and its settings.
-    #[command(flatten, next_help_heading = "Task")]
-    pub task: TaskArgs,
+    /// The flags of single settings.
+    #[command(flatten)]
+    pub settings: SettingArgs,
     /// Named settings, which other flags override [default: those of the task]
     #[arg(long, value_name = "PRESET", help_heading = "Task", value_parser = preset())]
     pub preset: Option<String>,
+    /// Use the architecture of the models with this layout of weights, such as t5: their norms,
+    /// positions, activation, biases and shared matrices; other flags override it
+    #[arg(long, value_name = "LAYOUT", help_heading = "Model", hide_short_help = true, conflicts_with = "from", value_parser = named::<Layout>())]
+    pub family: Option<Layout>,
+    /// A tokenizer.json for both sides, instead of a trained one
+    #[arg(long, value_name = "FILE", help_heading = "Tokeniser (for --task text)", hide_short_help = true, value_parser = recorded_path())]
+    pub tokenizer_file: Option<String>,
     /// The model that training begins with.
     #[command(flatten, next_help_heading = "Pretrained model (for --task text)")]
     pub pretrained: PretrainedArgs,
-    /// Corpora of texts.
-    #[command(flatten, next_help_heading = "Text data (for --task text)")]
-    pub text: TextArgs,
-    /// Tokenisers of texts.
-    #[command(flatten, next_help_heading = "Tokeniser (for --task text)")]
-    pub tokenizer: TokenizerArgs,
-    /// Hyper-parameters of the model.
-    #[command(flatten, next_help_heading = "Model")]
-    pub model: HyperParameterArgs,
-    /// Batches and updates.
-    #[command(flatten, next_help_heading = "Optimisation")]
-    pub optimization: OptimizationArgs,
-    /// Seed for parameter initialisation, data order and dropout [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Optimisation", allow_negative_numbers = true, value_parser = seed)]
-    pub seed: Option<u64>,
-    /// Evaluations and the end of training.
-    #[command(flatten, next_help_heading = "Evaluation and stopping")]
-    pub evaluation: EvaluationArgs,
-    /// The run's folder and its checkpoints.
-    #[command(flatten, next_help_heading = "Run folder")]
-    pub run: RunArgs,
-    /// Speed and memory.
-    #[command(flatten, next_help_heading = "Speed and memory")]
-    pub execution: ExecutionArgs,
-    /// Files of settings, and what is printed.
-    #[command(flatten, next_help_heading = "Settings and output")]
-    pub settings: SettingsArgs,
+    /// Folder of the run, new or empty [default: runs/TASK-N]
+    #[arg(long, value_name = "FOLDER", help_heading = "Run folder")]
+    pub run_dir: Option<PathBuf>,
+    /// Write event files for TensorBoard into the run's folder
+    #[arg(long, help_heading = "Run folder")]
+    pub tensorboard: bool,
+    /// File of settings, TOML or JSON, such as a run's config.json; other flags override it
+    #[arg(long, value_name = "FILE", help_heading = "Settings and output", conflicts_with_all = ["preset", "task"])]
+    pub config: Option<PathBuf>,
+    /// Set a setting by its path in config.json, such as optimization.optimizer.beta_2=0.99, after
+    /// all other flags; may be given several times
+    #[arg(long, value_name = "PATH=VALUE", help_heading = "Settings and output", value_parser = assignment)]
+    pub set: Vec<(String, String)>,
+    /// Print the size of the model and the time of a step, and exit; writes nothing
+    #[arg(long, help_heading = "Settings and output")]
+    pub dry_run: bool,
+    /// Show a progress bar instead of the dashboard (lines if stderr is not a terminal)
+    #[arg(long, help_heading = "Settings and output")]
+    pub plain: bool,
 }
 
 impl FitArgs {
@@ -88,7 +73,7 @@ impl FitArgs {
     /// A file or a folder that cannot be used, a backend that cannot be used, a value that is not
     /// valid, or flags that cannot be combined with each other or with the task.
     pub fn config(&self) -> Result<(RunConfig, Option<PretrainedModel>), UsageError> {
-        let file = self.settings.config.as_ref();
+        let file = self.config.as_ref();
         let file = file.map(|path| file::read(path)).transpose()?;
         let model = self.pretrained.open(file.as_ref())?;
         let mut config = match (file, &model) {
@@ -97,44 +82,65 @@ impl FitArgs {
             (None, Some(model)) => self.of_pretrained(model)?,
             (None, None) => self.defaults()?,
         };
-        self.task.apply(&mut config.data)?;
-        if let DataConfig::Text(text) = &mut config.data {
-            if let (Some(_), Some(flag)) = (&text.pretrained, self.tokenizer.given()?.first()) {
-                let expected = "has no effect on a pretrained model, which has its tokeniser";
-                return Err(UsageError::new(flag, "", expected));
-            }
-            self.text.apply(text)?;
-            self.tokenizer.apply(&mut text.tokenizer)?;
-        } else {
-            let given = [
-                self.pretrained.given()?,
-                self.text.given()?,
-                self.tokenizer.given()?,
-            ];
-            let given = given.concat();
-            if let Some(flag) = given.first() {
-                let expected = "belongs to --task text only";
-                return Err(UsageError::new(flag, "", expected));
+        if let Some(family) = self.family {
+            config.model = family.choices(config.model);
+        }
+        config = self.settings.apply(config)?;
+        if let Some(path) = &self.tokenizer_file {
+            for file in [TokenizerConfig::source_file, TokenizerConfig::target_file] {
+                config = config.with(file.path, path)?;
             }
         }
-        self.model.apply(&mut config.model);
-        set(&mut config.seed, self.seed);
-        self.optimization
-            .apply(&mut config.optimization, &mut config.data)?;
-        self.evaluation
-            .apply(&mut config.evaluation, &config.data)?;
-        self.run.apply(&mut config.checkpointing);
-        self.execution.apply(&mut config.execution)?;
-        self.settings.apply(&mut config)?;
+        for (path, value) in &self.set {
+            config = config.with(path, value)?;
+        }
+        self.check_effect(&config)?;
+        let backend = self.settings.of(ExecutionConfig::backend);
+        if backend.is_some() || config.execution.backend.is_empty() {
+            config.execution.backend = DeviceName::choose(backend)?.to_string();
+        }
         Ok((config, model))
+    }
+
+    /// Rejects flags without an effect.
+    fn check_effect(&self, config: &RunConfig) -> Result<(), UsageError> {
+        let none = |expected| move |setting| Err(UsageError::setting(setting, "", expected));
+        if let DataConfig::Text(text) = &config.data {
+            let mut given = self.settings.settings();
+            let is_trained = |setting: &&'static _| {
+                [
+                    TokenizerConfig::kind,
+                    TokenizerConfig::vocab_size,
+                    TokenizerConfig::joint,
+                    TokenizerConfig::lower_case,
+                ]
+                .contains(setting)
+            };
+            let of_training = given.find(is_trained);
+            let tokenizer = &text.tokenizer;
+            if text.pretrained.is_some() {
+                let expected = "has no effect on a pretrained model, which has its tokeniser";
+                of_training.map_or(Ok(()), none(expected))?;
+            } else if tokenizer.source_file.is_some() && tokenizer.target_file.is_some() {
+                let expected =
+                    "is for tokenisers that are trained, but both sides have one from a file";
+                of_training.map_or(Ok(()), none(expected))?;
+            }
+        }
+        let decay = OptimizerConfig::weight_decay;
+        let is_decayed = config.optimization.optimizer.kind == OptimizerKind::AdamW;
+        match self.settings.of(decay).filter(|_| !is_decayed) {
+            Some(value) => Err(UsageError::setting(decay, value, "needs --optimizer adamw")),
+            None => Ok(()),
+        }
     }
 
     /// Returns the settings of the model of `--from`, which the flags override. Rejects a task
     /// other than text.
     fn of_pretrained(&self, model: &PretrainedModel) -> Result<RunConfig, UsageError> {
-        if let Some(task) = self.task.task.as_ref().filter(|task| *task != "text") {
+        if let Some(task) = self.settings.of(TASK).filter(|task| *task != "text") {
             let expected = "cannot be combined with --from, which is for texts";
-            return Err(UsageError::new("--task", task, expected));
+            return Err(UsageError::setting(TASK, task, expected));
         }
         Ok(pretrained::defaults(model))
     }
@@ -142,46 +148,23 @@ impl FitArgs {
     /// Returns the settings that the flags override if neither `--config` nor `--from` is given:
     /// those of the preset, else those of the task.
     fn defaults(&self) -> Result<RunConfig, UsageError> {
+        let task = self.settings.of(TASK);
         let Some(preset) = &self.preset else {
-            return Ok(match &self.task.task {
-                None if self.text.has_corpus() => RunConfig::text(TextSize::Small),
-                _ => self.task.defaults(),
+            return Ok(match task {
+                None if self.settings.of(TrainSettings::source).is_some() => {
+                    RunConfig::text(TextSize::Small)
+                }
+                _ => self.settings.defaults(),
             });
         };
         let config = RunConfig::of_preset(preset).expect("the flag has presets only");
         let of_preset = config.data.name();
-        match &self.task.task {
+        match task {
             Some(task) if task != of_preset => {
                 let expected = format!("is for --task {of_preset}, not {task}");
                 Err(UsageError::new("--preset", preset, expected))
             }
             _ => Ok(config),
         }
-    }
-
-    /// Returns the arguments of `train resume` that have the same effect as `fit --resume`.
-    ///
-    /// # Errors
-    ///
-    /// A flag that cannot be combined with `--resume`, such as one for a setting, because a resumed
-    /// run keeps its settings.
-    pub fn resume_args(&self, run: &Path) -> Result<ResumeArgs, UsageError> {
-        let mut allowed = Self::default();
-        allowed.run.resume.clone_from(&self.run.resume);
-        allowed.optimization.steps = self.optimization.steps;
-        allowed.execution.backend = self.execution.backend.clone();
-        allowed.settings.plain = self.settings.plain;
-        allowed.run.tensorboard = self.run.tensorboard;
-        if allowed != *self {
-            let expected = "goes with no other flags than --steps, --backend, --tensorboard and --plain: the settings of a run do not change";
-            return Err(UsageError::new("--resume", run.display(), expected));
-        }
-        Ok(ResumeArgs {
-            run: run.into(),
-            steps: self.optimization.steps,
-            backend: self.execution.backend.backend.clone(),
-            plain: self.settings.plain,
-            tensorboard: self.run.tensorboard,
-        })
     }
 }

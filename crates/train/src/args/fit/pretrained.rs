@@ -1,9 +1,8 @@
 //! Flags of `fit` about the model that training begins with.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use clap::Args;
-use serde::Serialize;
 use training::config::RunConfig;
 use training::data::parallel::PretrainedConfig;
 use training::data::{DataConfig, Sides};
@@ -11,38 +10,28 @@ use training::error::UsageError;
 use training::pretrained::{Languages, PretrainedModel};
 
 use crate::args::check::needs;
-use crate::args::parse::{given, recorded_path};
+use crate::args::parse::recorded_path;
 
 /// Maximum number of tokens of a source or a target, unless a flag sets another maximum.
 const MAX_LENGTH: usize = 256;
 
 /// Flags of `fit` about the model that training begins with.
-#[derive(Clone, Debug, Default, PartialEq, Args, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, Args)]
 pub struct PretrainedArgs {
     /// Fine-tune the model in this Hugging Face folder, with its tokeniser
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["preset", "config"], value_parser = recorded_path())]
-    pub from: Option<PathBuf>,
+    pub from: Option<String>,
     /// Language of the sources, such as eng_Latn, if the model is multilingual [default: that of
     /// --config, or the tokeniser's]
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", hide_short_help = true)]
     pub source_lang: Option<String>,
     /// Language of the targets, such as deu_Latn, if the model is multilingual [default: that of
     /// --config, or the model's]
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", hide_short_help = true)]
     pub target_lang: Option<String>,
 }
 
 impl PretrainedArgs {
-    /// Returns the names of the flags that are given, such as `--from`.
-    ///
-    /// # Errors
-    ///
-    /// If the value of a flag is a path that is not valid UTF-8.
-    pub fn given(&self) -> Result<Vec<String>, UsageError> {
-        given(self)
-    }
-
     /// Opens the model of `--from`. Without `--from`, a flag that sets a language opens the model
     /// that `file`, the settings of `--config`, names. Without any of these flags, returns `None`.
     ///
@@ -64,8 +53,8 @@ impl PretrainedArgs {
             asks |= language.is_some();
         }
         let (folder, of_file) = match (&self.from, of_file) {
-            (Some(folder), _) => (folder, None),
-            (None, Some(of_file)) if asks => (&of_file.folder, Some(of_file)),
+            (Some(folder), _) => (Path::new(folder), None),
+            (None, Some(of_file)) if asks => (of_file.folder.as_path(), Some(of_file)),
             _ => return Ok(None),
         };
         let [source, target] = [

@@ -5,7 +5,7 @@ use transformer::generate::LengthPenalty;
 
 use super::*;
 use crate::args::cli::{Cli, Command};
-use crate::args::flags::flag_of;
+use crate::args::flags::describe_usage;
 use crate::args::usual_batch_size;
 
 fn args(flags: &str) -> GenerateArgs {
@@ -98,7 +98,7 @@ fn each_flag_has_its_field() {
 
 #[test]
 fn wrong_values_are_named_by_their_flags() {
-    let error = |flags| config(flags).unwrap_err().describe(flag_of);
+    let error = |flags| describe_usage(&config(flags).unwrap_err());
     let limit = "--max-length 10001: must be at most what the model can take (10000)";
     assert_eq!(error("--max-length 10001"), limit);
     assert_eq!(
@@ -144,7 +144,7 @@ fn wrong_values_are_named_by_their_flags() {
 
 #[test]
 fn searches_beyond_any_memory_are_rejected() {
-    let error = |flags: String| config(&flags).unwrap_err().describe(flag_of);
+    let error = |flags: String| describe_usage(&config(&flags).unwrap_err());
     let huge = usize::MAX;
     for value in [huge, 1_000_000_000] {
         let beam = error(format!("--beam {value}"));

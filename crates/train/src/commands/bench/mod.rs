@@ -8,6 +8,7 @@ mod train;
 use std::cell::Cell;
 
 use anyhow::Result;
+use training::config::Precision;
 use training::error::UsageError;
 
 use crate::args::{BenchArgs, Measured, Shape, name_of, needs, reject};
@@ -38,7 +39,7 @@ pub fn run(args: &BenchArgs, group: &Group) -> Result<()> {
     for &shape in &shapes {
         sizes(args, shape)?;
     }
-    let precision = args.precision.unwrap_or_default();
+    let precision = args.precision.unwrap_or(Precision::F32);
     for shape in shapes {
         for &name in &names {
             let bench = Bench {

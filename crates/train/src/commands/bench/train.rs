@@ -62,7 +62,7 @@ pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backwa
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let sizes = &bench.sizes;
     let batch = sizes.batch;
-    let precision = bench.args.precision.unwrap_or_default();
+    let precision = bench.args.precision.unwrap_or(Precision::F32);
     reset_peak_rss();
     let device = bench.device.clone().autodiff();
     let mut config = RunConfig {

@@ -6,7 +6,7 @@ use training::error::UsageError;
 use transformer::ConfigError;
 use transformer::weights::WeightsError;
 
-use crate::args::flags::flag_of;
+use crate::args::flags::fit_flag_of;
 
 /// Converts an error about a file of weights. If a flag or a command can help, the message names
 /// it.
@@ -28,14 +28,12 @@ pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
 /// Converts an error about a setting of the model. The message names the setting by its flag. The
 /// width has no flag, because it follows from the file.
 fn wrong_model(error: &ConfigError) -> UsageError {
-    let name = |field: &str| match field {
-        "d_model" => "the width".into(),
-        _ => flag_of(&format!("model.{field}"))
-            .unwrap_or(field)
-            .to_owned(),
+    let name = match (error.field, fit_flag_of(&format!("model.{}", error.field))) {
+        ("d_model", _) => "the width".into(),
+        (_, Some(flag)) => flag.into(),
+        (field, None) => format!("--{}", field.replace('_', "-")),
     };
-    let expected = format!("must be {}", error.expected_with(name));
-    UsageError::new(name(error.field), &error.value, expected)
+    UsageError::new(name, &error.value, format!("must be {}", error.expected))
 }
 
 /// Returns text from a file in a form that is safe to print on a terminal. Control characters are

@@ -156,8 +156,7 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
             "needs a whole model, but the file holds {contents}"
         ));
     }
-    let mut config = args.task.defaults();
-    args.task.apply(&mut config.data)?;
+    let mut config = args.task.apply(args.task.defaults())?;
     config.execution.backend = DeviceName::choose(None)?.to_string();
     let given = &imported.config;
     config.model = given.clone();

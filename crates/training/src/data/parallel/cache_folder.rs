@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::config::TextConfig;
 use crate::error::UsageError;
 use crate::files::{TemporaryFolder, open_or_create};
 use crate::notes;
@@ -61,7 +62,7 @@ pub(super) fn open_or_make<T>(
 /// If the folder cannot be written or read, or waiting for the lock fails.
 pub(super) fn lock(folder: &Path) -> Result<File> {
     let cannot = || format!("cannot write {}", folder.display());
-    let wrong = |expected| UsageError::setting("data.cache", folder.display(), expected);
+    let wrong = |expected| UsageError::setting(TextConfig::cache, folder.display(), expected);
     fs::create_dir_all(folder).map_err(|error| {
         wrong(format!(
             "cannot be written ({error}); name a folder that can"

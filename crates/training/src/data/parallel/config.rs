@@ -4,22 +4,23 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::corpus::{Corpus, ReadOptions};
-use super::pretrained::PretrainedConfig;
+use super::corpus::{Corpus, ReadOptions, TrainSettings, ValidSettings, is_json_lines};
+use super::pretrained::{PretrainedConfig, PretrainedSettings};
 use super::tokenizer::config::TokenizerConfig;
-use crate::data::bounds;
 use crate::data::sides::Sides;
-use crate::error::{Subject, UsageError};
+use crate::error::{Subject, UsageError, check_bounds};
+use crate::setting::{
+    choice, choices, computed, group, group_of, number, settings, switch, text, whole,
+};
 
-/// What happens to pairs in which the source or the target has too many tokens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Overlong {
-    /// The whole pair is skipped.
-    #[default]
-    Drop,
-    /// A source or target with too many tokens is truncated, and the pair is kept.
-    Cut,
+choices! {
+    /// What happens to pairs in which the source or the target has too many tokens.
+    pub enum Overlong {
+        /// Skip such pairs.
+        Drop = "drop",
+        /// Truncate the longer sides.
+        Cut = "cut",
+    }
 }
 
 impl Overlong {
@@ -33,42 +34,41 @@ impl Overlong {
     }
 }
 
-/// Settings of a [`ParallelDataset`](super::ParallelDataset).
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TextConfig {
-    /// Corpus of the training pairs.
-    pub train: Corpus,
-    /// Corpus of the validation pairs. If it has no file, some pairs of `train` are held out
-    /// instead.
-    pub valid: Corpus,
-    /// Fraction of the training pairs that is held out if `valid` has no file. At least one pair
-    /// and at most 2,000 different pairs are held out.
-    pub valid_share: f64,
-    /// Whether invalid UTF-8 is replaced; otherwise it is an error.
-    pub lossy: bool,
-    /// Settings of the tokenisers of sources and targets.
-    pub tokenizer: TokenizerConfig,
-    /// The pretrained model whose tokeniser is used; `None` for the tokenisers of `tokenizer`.
-    #[serde(default)]
-    pub pretrained: Option<PretrainedConfig>,
-    /// Maximum number of tokens of a source and of a target, without begin and end symbol.
-    pub max_length: Sides<usize>,
-    /// What happens to pairs in which the source or the target has more tokens than its
-    /// `max_length`.
-    pub overlong: Overlong,
-    /// Maximum number of source tokens in a batch, padding included, and also the maximum number
-    /// of target tokens. A pair with more tokens is a batch of its own.
-    pub batch_tokens: usize,
-    /// Folder of cached tokenisers and tokenised corpora; `None` for the folder `cache` beside the
-    /// run's folder.
-    pub cache: Option<PathBuf>,
-    /// SHA-256 of the tokeniser of sources and of the tokeniser of targets, in hexadecimal digits;
-    /// `None` before the tokenisers are trained or read.
-    pub tokenizer_sha256: Option<[String; 2]>,
-    /// Hash of the training corpus and hash of the validation pairs; `None` before the corpora are
-    /// read.
-    pub data: Option<[String; 2]>,
+settings! {
+    /// Settings of a [`ParallelDataset`](super::ParallelDataset).
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct TextConfig in "data." {
+        /// Corpus of the training pairs.
+        train: Corpus = Corpus::EMPTY, group_of(TrainSettings::SETTINGS);
+        /// Corpus of the validation pairs. If it has no file, some pairs of `train` are held out
+        /// instead.
+        valid: Corpus = Corpus::EMPTY, group_of(ValidSettings::SETTINGS);
+        /// Share of the training pairs that is held out if there is no validation corpus: at least
+        /// one pair, at most 2,000 different ones.
+        valid_share: f64 = 0.01, number("above 0 and at most 0.5", |x| x > 0.0 && x <= 0.5)
+            .rare_flag("--valid-share", "SHARE");
+        /// Replace invalid UTF-8 instead of rejecting it.
+        lossy: bool = false, switch();
+        /// Settings of the tokenisers of sources and targets.
+        tokenizer: TokenizerConfig = TokenizerConfig::DEFAULT, group::<TokenizerConfig>();
+        /// The pretrained model whose tokeniser is used; `None` for the tokenisers of `tokenizer`.
+        pretrained: Option<PretrainedConfig> = None, group_of(PretrainedSettings::SETTINGS);
+        /// Maximum tokens of a source and of a target.
+        max_length: Sides<usize> = Sides { source: 256, target: 256 }, whole(1, 100_000).flag("--max-length", "N");
+        /// Treatment of pairs with a side longer than its maximum.
+        overlong: Overlong = Overlong::Drop, choice(Overlong::choices).rare_flag("--overlong", "WHAT");
+        /// Maximum tokens of each side of a batch of several pairs, padding included (text only).
+        batch_tokens: usize = 0, whole(1, 100_000_000).flag("--batch-tokens", "N");
+        /// Folder of trained tokenisers and tokenised corpora; without it, `cache` beside the run's
+        /// folder.
+        cache: Option<PathBuf> = None, text().rare_flag("--cache", "FOLDER").local();
+        /// SHA-256 of the tokeniser of sources and of the tokeniser of targets, in hexadecimal digits;
+        /// `None` before the tokenisers are trained or read.
+        tokenizer_sha256: Option<[String; 2]> = None, computed();
+        /// Hash of the training corpus and hash of the validation pairs; `None` before the corpora are
+        /// read.
+        data: Option<[String; 2]> = None, computed();
+    }
 }
 
 impl TextConfig {
@@ -77,10 +77,8 @@ impl TextConfig {
     pub fn new(vocab_size: usize, batch_tokens: usize) -> Self {
         Self {
             tokenizer: TokenizerConfig::new(vocab_size),
-            valid_share: 0.01,
-            max_length: Sides::both(256),
             batch_tokens,
-            ..Self::default()
+            ..Self::DEFAULT
         }
     }
 
@@ -104,26 +102,21 @@ impl TextConfig {
     /// If an error is about a corpus or a tokeniser file of these settings, replaces its subject by
     /// the setting that names the file. Returns any other error unchanged.
     pub fn name_file(&self, mut error: UsageError) -> UsageError {
+        let tokenizer = &self.tokenizer;
         let files = [
-            (Some(&self.train.source), "data.train.source"),
-            (self.train.target.as_ref(), "data.train.target"),
-            (Some(&self.valid.source), "data.valid.source"),
-            (self.valid.target.as_ref(), "data.valid.target"),
-            (
-                self.tokenizer.source_file.as_ref(),
-                "data.tokenizer.source_file",
-            ),
-            (
-                self.tokenizer.target_file.as_ref(),
-                "data.tokenizer.target_file",
-            ),
+            (Some(&self.train.source), TrainSettings::source),
+            (self.train.target.as_ref(), TrainSettings::target),
+            (Some(&self.valid.source), ValidSettings::source),
+            (self.valid.target.as_ref(), ValidSettings::target),
+            (tokenizer.source_file.as_ref(), TokenizerConfig::source_file),
+            (tokenizer.target_file.as_ref(), TokenizerConfig::target_file),
         ];
         let is_file = |path: &PathBuf| path.display().to_string() == error.value;
         let mut files = files.into_iter();
         let is_of_file = matches!(&error.subject, Subject::Other(name) if ["corpus", "tokeniser"].contains(&name.as_str()));
         if let Some((_, setting)) = files.find(|(path, _)| is_of_file && path.is_some_and(is_file))
         {
-            error.subject = Subject::Setting(setting.into());
+            error.subject = Subject::Setting(setting);
         }
         error
     }
@@ -170,37 +163,39 @@ impl TextConfig {
     /// If a number is out of its bounds, the vocabulary sizes of a joint tokeniser differ, or
     /// `train` has no file.
     pub fn check(&self) -> Result<(), UsageError> {
-        for (setting, length) in self.max_length.with_paths("max_length") {
-            bounds::check(&setting, length, 1..=100_000)?;
-        }
-        bounds::check("batch_tokens", self.batch_tokens, 1..=100_000_000)?;
+        check_bounds(self)?;
         if let Some(model) = &self.pretrained {
             // `max_tokens` counts the start token and the end symbol of a target, but `max_length`
             // does not.
             let most = model.max_tokens.saturating_sub(2);
-            for (setting, length) in self.max_length.with_paths("data.max_length") {
-                let expected =
-                    format!("must be at most {most}: the model has positions for two tokens more");
-                UsageError::check(length <= most, &setting, length, expected)?;
-            }
+            let Sides { source, target } = self.max_length;
+            let expected =
+                format!("must be at most {most}: the model has positions for two tokens more");
+            let is_valid = source.max(target) <= most;
+            UsageError::check(is_valid, Self::max_length, self.max_length, expected)?;
         }
-        let vocab_size = self.tokenizer.vocab_size;
-        for (setting, size) in vocab_size.with_paths("tokenizer.vocab_size") {
-            bounds::check(&setting, size, 5..=10_000_000)?;
+        let sizes = self.tokenizer.vocab_size;
+        if self.tokenizer.joint && sizes.source != sizes.target {
+            let joint = TokenizerConfig::joint;
+            let expected = format!("must be one size for both sides, because of {joint}");
+            return Err(UsageError::setting(
+                TokenizerConfig::vocab_size,
+                sizes,
+                expected,
+            ));
         }
-        if self.tokenizer.joint && vocab_size.source != vocab_size.target {
-            let path = "data.tokenizer.vocab_size.target";
-            let expected = format!("must be {{}} ({}), because of {{}}", vocab_size.source);
-            let error = UsageError::setting(path, vocab_size.target, expected);
-            let mentioned = ["data.tokenizer.vocab_size.source", "data.tokenizer.joint"];
-            return Err(error.naming(mentioned));
+        let has_fields = |corpus: &Corpus| corpus.target.is_none() && is_json_lines(&corpus.source);
+        if let Some(fields) = &self.train.fields
+            && !has_fields(&self.train)
+            && !has_fields(&self.valid)
+        {
+            let expected = "needs a file of JSON Lines, whose name ends with .jsonl";
+            let setting = TrainSettings::fields;
+            return Err(UsageError::setting(setting, fields.join(","), expected));
         }
-        let (share, path) = (self.valid_share, "data.valid_share");
-        let expected = "must be above 0 and at most 0.5";
-        UsageError::check(share > 0.0 && share <= 0.5, path, share, expected)?;
         if self.train.source.as_os_str().is_empty() {
-            let error = UsageError::setting("data.task", "text", "needs {}");
-            return Err(error.naming(["data.train"]));
+            let expected = "must name the texts to train on";
+            return Err(UsageError::setting(TrainSettings::source, "", expected));
         }
         Ok(())
     }
@@ -214,7 +209,8 @@ mod tests {
     fn wrong_settings_are_named_by_their_paths() {
         let mut config = TextConfig::new(100, 100);
         let error = |config: &TextConfig| config.check().unwrap_err().to_string();
-        assert_eq!(error(&config), "data.task text: needs data.train");
+        let expected = "data.train.source: must name the texts to train on";
+        assert_eq!(error(&config), expected);
         config.train.source = "a".into();
         assert_eq!(config.check(), Ok(()));
         config.valid_share = 0.6;
@@ -228,18 +224,14 @@ mod tests {
             source: 500,
             target: 4,
         };
-        let expected =
-            "data.tokenizer.vocab_size.target 4: must be at least 5 and at most 10000000";
+        let expected = "data.tokenizer.vocab_size 500,4: must be at least 5 and at most 10000000";
         assert_eq!(error(&config), expected);
         config.tokenizer.vocab_size.target = 600;
         assert_eq!(config.check(), Ok(()));
         config.tokenizer.joint = true;
-        let expected = "data.tokenizer.vocab_size.target 600: must be \
-                        data.tokenizer.vocab_size.source (500), because of data.tokenizer.joint";
-        assert_eq!(error(&config), expected);
+        assert!(error(&config).contains("because of data.tokenizer.joint"));
         config.max_length.target = 0;
-        let expected = "data.max_length.target 0: must be at least 1 and at most 100000";
-        assert_eq!(error(&config), expected);
+        assert!(error(&config).starts_with("data.max_length 256,0: must be at least 1"));
     }
 
     #[test]
@@ -256,12 +248,5 @@ mod tests {
         assert_eq!(named("tokeniser", "b"), "data.tokenizer.target_file b: x");
         assert_eq!(named("corpus", "c"), "corpus c: x");
         assert_eq!(named("line 1", "a"), "line 1 a: x");
-    }
-
-    #[test]
-    fn names_are_those_of_configuration_files() {
-        for (overlong, name) in [(Overlong::Drop, "drop"), (Overlong::Cut, "cut")] {
-            assert_eq!(serde_json::to_value(overlong).unwrap(), name);
-        }
     }
 }

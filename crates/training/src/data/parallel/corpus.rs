@@ -10,6 +10,7 @@ use super::fingerprint::Fingerprint;
 use super::lines::{Lines, check_regular, wrong};
 use crate::error::{UsageError, quote};
 use crate::files::unique::Unique;
+use crate::setting::{custom, declarations, text};
 
 /// The files of a parallel corpus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,12 +21,58 @@ pub struct Corpus {
     /// `SOURCE<TAB>TARGET`. All files may be compressed by gzip.
     pub source: PathBuf,
     /// File of targets, one per line; `None` if `source` is a file of pairs.
-    #[serde(default)]
     pub target: Option<PathBuf>,
     /// Names of the JSON fields of source and target, such as `translation.en` for a nested field.
     /// `None` stands for the names `source` and `target`.
-    #[serde(default)]
     pub fields: Option<[String; 2]>,
+}
+
+impl Corpus {
+    /// A corpus without files.
+    pub const EMPTY: Self = Self {
+        source: PathBuf::new(),
+        target: None,
+        fields: None,
+    };
+}
+
+declarations! {
+    /// Declarations of the settings of the training corpus.
+    pub struct TrainSettings for Corpus in "data.train." {
+        /// Required: source texts to train on, one per line; or pairs in one file: JSON Lines if its
+        /// name ends with .jsonl, .ndjson or .json, otherwise lines `SOURCE<TAB>TARGET`; all corpora
+        /// may be compressed by gzip.
+        source: PathBuf, text().flag("--train-source", "FILE").local();
+        /// Translations of --train-source, line by line; none for pairs in one file.
+        target: Option<PathBuf>, text().flag("--train-target", "FILE").local();
+        /// Fields of source and target in JSON Lines, such as translation.de,translation.en.
+        fields: Option<[String; 2]>, custom(names).rare_flag("--fields", "SOURCE,TARGET").local();
+    }
+}
+
+declarations! {
+    /// Declarations of the settings of the validation corpus.
+    pub struct ValidSettings for Corpus in "data.valid." {
+        /// Texts or pairs to validate on, as --train-source; without them, pairs are held out.
+        source: PathBuf, text().flag("--valid-source", "FILE").local();
+        /// Translations of --valid-source, line by line; none for pairs in one file.
+        target: Option<PathBuf>, text().flag("--valid-target", "FILE").local();
+        /// Fields of source and target in JSON Lines.
+        fields: Option<[String; 2]>, custom(names).local();
+    }
+}
+
+/// Reads the names of two fields: an array, or a text `SOURCE,TARGET`.
+fn names(value: &Value) -> Result<Value, String> {
+    let names: Vec<&str> = match value {
+        Value::String(text) => text.split(',').collect(),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    };
+    match names[..] {
+        [source, target] if !source.is_empty() && !target.is_empty() => Ok(names.into()),
+        _ => Err("must be two names with a comma between them: SOURCE,TARGET".into()),
+    }
 }
 
 /// A source text and its target text.
@@ -230,8 +277,9 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, Usage
             }
             None => {
                 let (name, line) = (quote(name), quote(line));
-                let what = format!("has no field {name} (name the fields with {{}}): {line}");
-                Err(lines.wrong(&what).naming(["data.train.fields"]))
+                let path = TrainSettings::fields;
+                let what = format!("has no field {name} ({path} names the fields): {line}");
+                Err(lines.wrong(&what))
             }
         }
     };

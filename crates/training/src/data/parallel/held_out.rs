@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::corpus::{CorpusStats, Pair, Pairs, ReadOptions};
+use super::corpus::{CorpusStats, Pair, Pairs, ReadOptions, TrainSettings};
 use super::{Corpus, TextConfig};
 use crate::data::split;
 use crate::error::UsageError;
@@ -36,11 +36,9 @@ impl HeldOut {
         let pairs = config.train.read(config.read_options())?;
         let held_out = Self::choose(pairs, config.valid_share)?;
         if held_out.of > 0 && held_out.indices.len() as u64 == held_out.of {
-            let expected =
-                "has too few different pairs to hold some out for validation: add more, or give {}";
+            let expected = "has too few different pairs to hold some out for validation: add more, or give --valid-source";
             let path = config.train.source.display();
-            let error = UsageError::setting("data.train.source", path, expected);
-            return Err(error.naming(["data.valid"]));
+            return Err(UsageError::setting(TrainSettings::source, path, expected));
         }
         Ok(Some(held_out))
     }

@@ -82,9 +82,8 @@ impl Lines {
                     self.replaced += 1;
                     return Ok(Some(text.into_owned()));
                 }
-                let what = "is not UTF-8 (convert the file, or replace such bytes with {})";
-                let error = self.wrong(&format!("{what}: {}", quote(&text)));
-                Err(error.naming(["data.lossy"]))
+                let what = "is not UTF-8 (convert the file, or set data.lossy to true)";
+                Err(self.wrong(&format!("{what}: {}", quote(&text))))
             }
         }
     }

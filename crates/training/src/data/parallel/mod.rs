@@ -22,7 +22,9 @@ mod train_tokenizers;
 pub use batches::{BatchPlan, EpochOrder};
 pub use cache::TokenCache;
 pub use config::{Overlong, TextConfig};
-pub use corpus::{Corpus, CorpusStats, Pair, Pairs, ReadOptions, is_json_lines};
+pub use corpus::{
+    Corpus, CorpusStats, Pair, Pairs, ReadOptions, TrainSettings, ValidSettings, is_json_lines,
+};
 pub use dataset::ParallelDataset;
 pub use fingerprint::Fingerprint;
 pub use held_out::ValidationPairs;

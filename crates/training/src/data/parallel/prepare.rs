@@ -280,17 +280,9 @@ impl Fingerprints {
 /// Returns the error for a corpus of which no pair can be used, because sources or targets have
 /// more than `most` tokens. `purpose` ends the message.
 fn too_long(corpus: &Corpus, most: Sides<usize>, purpose: &str) -> UsageError {
-    if most.source == most.target {
-        let most = most.source;
-        let expected = format!("has no pair of at most {{}} ({most}) tokens{purpose}");
-        return wrong(&corpus.source, expected).naming(["data.max_length"]);
-    }
-    let expected = format!(
-        "has no pair of at most {{}} ({}) and {{}} ({}) tokens{purpose}",
-        most.source, most.target
-    );
-    let named = ["data.max_length.source", "data.max_length.target"];
-    wrong(&corpus.source, expected).naming(named)
+    let path = TextConfig::max_length;
+    let expected = format!("has no pair of at most {path} ({most}) tokens{purpose}");
+    wrong(&corpus.source, expected)
 }
 
 fn note_long(config: &TextConfig, long: usize, pairs: &str) {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::data::SearchDefaults;
+use crate::setting::{computed, declarations, text};
 
 /// Default `batch_tokens` of a run that fine-tunes a pretrained model.
 pub(crate) const BATCH_TOKENS: usize = 2048;
@@ -34,4 +35,28 @@ pub struct PretrainedConfig {
     /// Generation settings from the model's files. If `target_language` is set, it determines the
     /// prefix instead.
     pub search: SearchDefaults,
+}
+
+declarations! {
+    /// Declarations of the settings of a data set whose tokeniser belongs to a pretrained model.
+    pub struct PretrainedSettings for PretrainedConfig in "data.pretrained." {
+        /// Fine-tune the model in this Hugging Face folder, with its tokeniser.
+        folder: PathBuf, text();
+        /// Size of the model's vocabulary.
+        vocab_size: usize, computed();
+        /// Maximum number of tokens of a sequence.
+        max_tokens: usize, computed();
+        /// Id of the padding token.
+        pad_id: u32, computed();
+        /// Id of the token that begins every target.
+        start_id: u32, computed();
+        /// Id of the end symbol.
+        end_id: u32, computed();
+        /// Language of the sources, such as eng_Latn, if the model is multilingual.
+        source_language: Option<String>, text();
+        /// Language of the targets, such as deu_Latn, if the model is multilingual.
+        target_language: Option<String>, text();
+        /// Generation settings of the model.
+        search: SearchDefaults, computed();
+    }
 }

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{Recipe, TaskEntry};
 use super::{Alphabet, SyntheticTask};
-use crate::data::{DataRng, bounds};
-use crate::error::UsageError;
+use crate::data::DataRng;
+use crate::error::{UsageError, check_bounds};
 use crate::schedule::Schedule;
+use crate::setting::{settings, whole};
 
 /// The task of adding two numbers.
 pub const ADD: TaskEntry<AddConfig> = TaskEntry {
@@ -26,18 +27,12 @@ pub const ADD: TaskEntry<AddConfig> = TaskEntry {
     },
 };
 
-/// Settings of an [`AddTask`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AddConfig {
-    /// Maximum number of digits of each number, from 1 to 1000.
-    pub max_digits: usize,
-}
-
-impl Default for AddConfig {
-    /// Returns settings for numbers of at most 4 digits.
-    fn default() -> Self {
-        Self { max_digits: 4 }
+settings! {
+    /// Settings of an [`AddTask`].
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct AddConfig in "data." {
+        /// Maximum digits of a number (add only).
+        max_digits: usize = 4, whole(1, 1000).flag("--max-digits", "N");
     }
 }
 
@@ -61,7 +56,7 @@ impl AddTask {
     /// If `max_digits` is out of its bounds.
     pub fn new(config: &AddConfig) -> Result<Self, UsageError> {
         let max_digits = config.max_digits;
-        bounds::check("max_digits", max_digits, 1..=1000)?;
+        check_bounds(config)?;
         let digits = (0..10).map(|digit| digit.to_string());
         Ok(Self {
             alphabet: Alphabet::new(digits.chain(["+".into()])).expect("they are different words"),

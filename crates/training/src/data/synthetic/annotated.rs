@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::entry::{Recipe, TaskEntry};
 use super::{Alphabet, SyntheticTask};
 use crate::data::{DataRng, Example};
+use crate::setting::settings;
 
 /// The Annotated Transformer's copy task.
 pub const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
@@ -17,10 +18,11 @@ pub const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
     recipe: Recipe::ANNOTATED,
 };
 
-/// Settings of [`AnnotatedCopy`], which has none.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AnnotatedConfig {}
+settings! {
+    /// Settings of [`AnnotatedCopy`], which has none.
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct AnnotatedConfig in "data." {}
+}
 
 /// Task of copying 10 symbols. The first symbol is always `1`, which is also the begin symbol of
 /// targets. The others are random symbols from `1` to `10`. Targets have no end symbol.

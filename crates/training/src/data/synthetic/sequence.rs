@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::entry::{Recipe, TaskEntry};
 use super::task::has_all_splits;
 use super::{Alphabet, SyntheticTask};
-use crate::data::{DataRng, bounds};
-use crate::error::UsageError;
+use crate::data::DataRng;
+use crate::error::{UsageError, check_bounds};
+use crate::setting::{settings, whole};
 
 /// The copy task.
 pub const COPY: TaskEntry<SequenceConfig> = TaskEntry {
@@ -71,26 +72,16 @@ impl Rule {
     }
 }
 
-/// Settings of a [`SequenceTask`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SequenceConfig {
-    /// Number of different symbols, from 1 to 100,000.
-    pub symbols: usize,
-    /// Minimum length of a sequence, in symbols; at least 1.
-    pub min_length: usize,
-    /// Maximum length of a sequence, in symbols; at most 10,000.
-    pub max_length: usize,
-}
-
-impl Default for SequenceConfig {
-    /// Returns settings for 32 symbols and lengths from 1 to 16.
-    fn default() -> Self {
-        Self {
-            symbols: 32,
-            min_length: 1,
-            max_length: 16,
-        }
+settings! {
+    /// Settings of a [`SequenceTask`].
+    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+    pub struct SequenceConfig in "data." {
+        /// Number of different symbols.
+        symbols: usize = 32, whole(1, 100_000).flag("--symbols", "N");
+        /// Length of the shortest sequence.
+        min_length: usize = 1, whole(1, 10_000).flag("--min-length", "N");
+        /// Length of the longest sequence; for text, in tokens.
+        max_length: usize = 16, whole(1, 10_000).flag("--max-length", "N");
     }
 }
 
@@ -115,14 +106,18 @@ impl SequenceTask {
             min_length,
             max_length,
         } = config;
-        bounds::check("symbols", symbols, 1..=100_000)?;
-        bounds::check("max_length", max_length, 1..=10_000)?;
+        check_bounds(config)?;
         if min_length > max_length {
-            let expected = format!("must be at most {{}} ({max_length})");
-            let error = UsageError::setting("data.min_length", min_length, expected);
-            return Err(error.naming(["data.max_length"]));
+            let expected = format!(
+                "must be at most {} ({max_length})",
+                SequenceConfig::max_length
+            );
+            return Err(UsageError::setting(
+                SequenceConfig::min_length,
+                min_length,
+                expected,
+            ));
         }
-        bounds::check("min_length", min_length, 1..=max_length)?;
         let names = (1..=symbols).map(|n| n.to_string());
         let task = Self {
             rule,
@@ -131,10 +126,14 @@ impl SequenceTask {
         };
         if !has_all_splits(&task) {
             let expected = format!(
-                "with lengths {min_length} to {max_length} there are too few different sequences to hold some out: raise {{}} or {{}}"
+                "with lengths {min_length} to {max_length} there are too few different sequences to hold some out: raise it or {}",
+                SequenceConfig::max_length
             );
-            let error = UsageError::setting("data.symbols", symbols, expected);
-            return Err(error.naming(["data.symbols", "data.max_length"]));
+            return Err(UsageError::setting(
+                SequenceConfig::symbols,
+                symbols,
+                expected,
+            ));
         }
         Ok(task)
     }
@@ -238,20 +237,13 @@ mod tests {
             assert_eq!(error(symbols, 1, 4), expected);
         }
         assert_eq!(
-            error(9, 0, 4),
-            "data.min_length 0: must be at least 1 and at most 4"
-        );
-        assert_eq!(
             error(9, 9, 4),
             "data.min_length 9: must be at most data.max_length (4)"
         );
-        for length in [0, 10_001] {
-            let expected = "must be at least 1 and at most 10000";
-            let expected = format!("data.max_length {length}: {expected}");
-            assert_eq!(error(9, 1, length), expected);
-        }
+        let expected = "data.max_length 10001: must be at least 1 and at most 10000";
+        assert_eq!(error(9, 1, 10_001), expected);
         let few = error(1, 1, 1);
-        assert!(few.ends_with("raise data.symbols or data.max_length"));
+        assert!(few.ends_with("raise it or data.max_length"));
     }
 
     #[test]

@@ -10,11 +10,13 @@ use serde_json::Value;
 use transformer::weights::{self, Parameters};
 
 use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint};
-use crate::config::RunConfig;
+use crate::config::differences::{Settings, differing, flat};
+use crate::config::{RunConfig, setting_at};
 use crate::error::UsageError;
 use crate::notes;
 use crate::run::layout::{CONFIG, unusable};
 use crate::run::state::TrainingState;
+use crate::setting::shown;
 
 /// File of the parameters, in safetensors format.
 pub const MODEL: &str = "model.safetensors";
@@ -98,58 +100,21 @@ pub(super) fn at_step(
 /// If a fixed setting differs (the error names the first one), or if the checkpoint's configuration
 /// cannot be used.
 pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), UsageError> {
-    const FIXED: [&str; 12] = [
-        "data",
-        "model",
-        "seed",
-        "optimization.batch_size",
-        "optimization.accumulate",
-        "optimization.optimizer",
-        "optimization.ema",
-        "optimization.lora",
-        "optimization.label_smoothing",
-        "execution.precision",
-        "execution.fused",
-        "execution.loss_chunk",
-    ];
     // The checkpoint's settings are parsed as a `RunConfig`, so that their floats are rounded like
     // the floats of `config`.
     let then: RunConfig = parse(files, CONFIG, "the configuration")?;
-    let json = |config: &RunConfig| serde_json::to_value(config).expect("it is plain data");
-    let (then, now) = (json(&then), json(config));
-    let difference = FIXED.into_iter().find_map(|path| {
-        let keys = path.split('.');
-        let [then, now] = [&then, &now].map(|all| keys.clone().fold(all, |value, key| &value[key]));
-        first_difference(path.into(), then, now)
-    });
-    difference.map_or(Ok(()), |(path, then, now)| {
+    let [then, now] = [&then, config].map(|config| flat(&config.to_json()));
+    let mut paths = differing(&[&then, &now]).into_iter();
+    let fixed = paths.find(|path| !setting_at(path).is_some_and(|setting| setting.may_change));
+    fixed.map_or(Ok(()), |path| {
+        let value = |settings: &Settings| shown(settings.get(path).unwrap_or(&Value::Null));
         let what = format!(
-            "was made with {path} {then}, but the run's config.json says {now}: put it back there"
+            "was made with {path} {}, but the run's config.json says {}: put it back there",
+            value(&then),
+            value(&now)
         );
         Err(unusable(&files.path(CONFIG), what))
     })
-}
-
-/// Returns the path of the first setting at or under `path` that differs, its value in `then`, and
-/// its value in `now`; `None` if no setting differs.
-fn first_difference<'a>(
-    path: String,
-    then: &'a Value,
-    now: &'a Value,
-) -> Option<(String, &'a Value, &'a Value)> {
-    if then == now {
-        return None;
-    }
-    if let (Value::Object(_), Value::Object(keys)) = (then, now) {
-        let mut keys = keys.iter();
-        let inner = keys.find_map(|(key, now)| {
-            first_difference(format!("{path}.{key}"), &then[key.as_str()], now)
-        });
-        if inner.is_some() {
-            return inner;
-        }
-    }
-    Some((path, then, now))
 }
 
 /// Reads the state of a checkpoint.
@@ -232,7 +197,6 @@ pub fn with_parameters<M: Module>(
 mod tests {
     use super::super::Content;
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn impossible_states_are_rejected() {
@@ -267,23 +231,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn differences_are_named_by_their_whole_path() {
-        let then = json!({"a": 1, "b": {"c": {"d": [2, 3]}, "e": null}});
-        let mut now = then.clone();
-        let difference = |now: &Value| {
-            first_difference("x".into(), &then, now)
-                .map(|(path, then, now)| format!("{path} {then} {now}"))
-        };
-        assert_eq!(difference(&now), None);
-        now["b"]["c"]["d"] = json!([2, 4]);
-        assert_eq!(difference(&now).unwrap(), "x.b.c.d [2,3] [2,4]");
-        let without = json!({"a": 1, "b": {"c": {"d": [2, 3]}}});
-        let whole = format!("x.b {} {}", then["b"], without["b"]);
-        assert_eq!(difference(&without).unwrap(), whole);
-        let other = json!({"a": 1, "b": {"c": 5}});
-        assert_eq!(difference(&other).unwrap(), r#"x.b.c {"d":[2,3]} 5"#);
     }
 }

@@ -70,7 +70,7 @@ impl CheckpointError {
 
 impl From<CheckpointError> for UsageError {
     fn from(error: CheckpointError) -> Self {
-        Self::setting("run", "", error.to_string())
+        Self::argument("run", "", error.to_string())
     }
 }
 

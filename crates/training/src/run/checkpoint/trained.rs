@@ -14,7 +14,7 @@ use super::{
     AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, OPTIMIZER, check_config,
     newest, read_parameters, read_state, with_parameters,
 };
-use crate::config::RunConfig;
+use crate::config::{CheckpointingConfig, EvaluationConfig, RunConfig};
 use crate::data::Dataset;
 use crate::error::UsageError;
 use crate::lora::{merged, with_lora};
@@ -98,8 +98,10 @@ pub fn load_model(
         CheckpointSelector::Best => {
             let (_, last) = newest(&checkpoints)?;
             let best = read_state(&last)?.best.ok_or_else(|| {
-                let what = "has no best checkpoint, since there was no evaluation ({})";
-                unusable(checkpoints.folder(), what).naming(["evaluation.every"])
+                let every = EvaluationConfig::every;
+                let what =
+                    format!("has no best checkpoint, since there was no evaluation ({every})");
+                unusable(checkpoints.folder(), what)
             })?;
             (best.step, at_step(&checkpoints, best.step)?)
         }
@@ -125,8 +127,7 @@ pub fn load_model(
 /// value is `selector`.
 fn of_selector(selector: impl Display, error: UsageError) -> UsageError {
     let expected = format!("{} {}", error.value, error.expected);
-    let settings = error.settings.iter().map(String::as_str);
-    UsageError::setting("checkpoint", selector, expected).naming(settings)
+    UsageError::argument("checkpoint", selector, expected)
 }
 
 /// Returns the path of the file with the parameters of a checkpoint's model, and these parameters.
@@ -150,9 +151,9 @@ fn mean_of_last(
         return Err(unusable(checkpoints.folder(), what));
     }
     if steps.len() < k {
-        let what = format!("has {} checkpoints, fewer than {k} ({{}})", steps.len());
-        let error = unusable(checkpoints.folder(), what);
-        return Err(error.naming(["checkpointing.keep"]));
+        let (found, keep) = (steps.len(), CheckpointingConfig::keep);
+        let what = format!("has {found} checkpoints, fewer than {k} ({keep})");
+        return Err(unusable(checkpoints.folder(), what));
     }
     let mut sums = BTreeMap::<String, (Vec<usize>, Vec<f64>)>::new();
     for &step in &steps[steps.len() - k..] {

@@ -75,8 +75,7 @@ fn errors_and_panics_are_recorded() {
     };
     let diverged = DivergedError {
         what: "the loss is NaN at step 4".into(),
-        advice: "use a lower {}".into(),
-        settings: vec!["optimization.schedule.factor".into()],
+        advice: "use a lower learning rate".into(),
     };
     begin().fail(&diverged.into()).unwrap();
     let what = Some("the loss is NaN at step 4".into());

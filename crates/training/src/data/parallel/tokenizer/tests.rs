@@ -19,7 +19,7 @@ fn trained(change: impl FnOnce(&mut TokenizerConfig)) -> Tokenizer {
 
 #[test]
 fn texts_are_encoded_and_decoded() {
-    for kind in TokenizerKind::ALL {
+    for &kind in TokenizerKind::ALL {
         let tokenizer = trained(|config| config.kind = kind);
         for index in 0..100 {
             let text = pseudo_language(0, index).target;
@@ -43,7 +43,7 @@ fn texts_are_encoded_and_decoded() {
 
 #[test]
 fn special_tokens_are_those_of_a_vocabulary() {
-    for kind in TokenizerKind::ALL {
+    for &kind in TokenizerKind::ALL {
         let tokenizer = trained(|config| config.kind = kind);
         for (name, id) in [("<pad>", 0), ("<bos>", 1), ("<eos>", 2), ("<unk>", 3)] {
             assert_eq!(tokenizer.id(name), Some(id), "{kind:?}");
@@ -80,7 +80,7 @@ fn byte_level_bpe_encodes_every_text() {
 
 #[test]
 fn labels_have_no_marks_of_the_tokeniser() {
-    for kind in TokenizerKind::ALL {
+    for &kind in TokenizerKind::ALL {
         let tokenizer = trained(|config| config.kind = kind);
         let text = pseudo_language(0, 3).target;
         let ids = tokenizer.encode(&text);
@@ -107,7 +107,7 @@ fn labels_have_no_marks_of_the_tokeniser() {
 
 #[test]
 fn pieces_are_read_back() {
-    for kind in TokenizerKind::ALL {
+    for &kind in TokenizerKind::ALL {
         let tokenizer = trained(|config| config.kind = kind);
         let pieces = tokenizer.pieces();
         assert_eq!(pieces.len(), tokenizer.vocab_size);
@@ -136,7 +136,7 @@ fn texts_can_be_normalised() {
 fn a_trained_tokeniser_is_the_same_when_it_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tokenizer.json");
-    for kind in TokenizerKind::ALL {
+    for &kind in TokenizerKind::ALL {
         let tokenizer = trained(|config| config.kind = kind);
         std::fs::write(&path, &tokenizer.json).unwrap();
         let read = Tokenizer::read(&path).unwrap();

@@ -8,7 +8,6 @@ use super::Tokenizer;
 use super::config::{Texts, TokenizerConfig};
 use super::untrained::{SPECIAL, untrained};
 use crate::contain::contain;
-use crate::data::sides::Sides;
 use crate::error::UsageError;
 
 impl Tokenizer {
@@ -24,9 +23,9 @@ impl Tokenizer {
         texts: impl Iterator<Item = Result<String, UsageError>> + Send,
     ) -> Result<Self, UsageError> {
         let name = side.name();
-        let [source, target] = config.vocab_size.with_paths("data.tokenizer.vocab_size");
-        let (path, size) = side.of(Sides { source, target });
-        let wrong = |expected: String| UsageError::setting(&path, size, expected);
+        let size = side.of(config.vocab_size);
+        let (sizes, path) = (config.vocab_size, TokenizerConfig::vocab_size);
+        let wrong = |expected: String| UsageError::setting(path, sizes, expected);
         let untrained = untrained(config, size).map_err(|error| wrong(error.to_string()));
         let (mut inner, mut trainer) = untrained?;
         let (failed, has_text) = (Mutex::new(None), AtomicBool::new(false));
@@ -49,18 +48,18 @@ impl Tokenizer {
         let trained = trained.map(|result| result.map_err(|error| error.to_string()));
         if let Err(error) = trained.unwrap_or_else(Err) {
             let blank = format!("cannot be trained: all {name} are blank");
-            UsageError::check(has_text.into_inner(), "data.tokenizer.kind", kind, blank)?;
+            UsageError::check(has_text.into_inner(), TokenizerConfig::kind, kind, blank)?;
             let too_small = format!("is too small to train a tokeniser on the {name}");
             return Err(wrong(format!("{too_small} ({error})")));
         }
         let found = inner.get_vocab_size(true);
         let expected = "the corpus has no tokens, which must occur at least twice";
-        UsageError::check(found > SPECIAL, "data.tokenizer.kind", kind, expected)?;
+        UsageError::check(found > SPECIAL, TokenizerConfig::kind, kind, expected)?;
         let expected = format!("is too small: the {name} need at least {found} tokens");
-        UsageError::check(found <= size, &path, size, expected)?;
+        UsageError::check(found <= size, path, sizes, expected)?;
         let expected = format!("must be at most {found}: the {name} have no more tokens");
         let or_fewer = side.of(config.or_fewer);
-        UsageError::check(found >= size || or_fewer, &path, size, expected)?;
+        UsageError::check(found >= size || or_fewer, path, size, expected)?;
         let json = inner.to_string(false).expect("it is plain data");
         Self::from_json(json.into_bytes(), Path::new("of the corpus"))
     }

@@ -1,0 +1,246 @@
+//! Flags made from the declarations of settings. A flag is applied as `--set PATH=VALUE` is.
+
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use serde_json::Value;
+use training::config::{ModelSettings, RunConfig, TextSize, all_settings};
+use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
+use training::data::{DataConfig, SYNTHETIC_TASKS, TASK};
+use training::error::UsageError;
+use training::setting::{Flag, Kind, Setting, shown};
+
+use super::parse::recorded_path;
+
+/// The headings of the help, in its order, each with the paths that its settings begin with. The
+/// longest of these beginnings counts.
+const HEADINGS: &[(&str, &[&str])] = &[
+    ("Task", &["data."]),
+    ("Model", &["model."]),
+    (
+        "Optimisation",
+        &["optimization.", "data.batch_tokens", "seed"],
+    ),
+    ("Evaluation and stopping", &["evaluation."]),
+    ("Run folder", &["checkpointing."]),
+    ("Speed and memory", &["execution."]),
+    (
+        "Text data (for --task text)",
+        &["data.train.", "data.valid", "data.overlong", "data.cache"],
+    ),
+    ("Tokeniser (for --task text)", &["data.tokenizer."]),
+];
+
+/// Settings that a flag sets besides its own: the flag's setting, the other one, and its value if
+/// that is not the value of the flag.
+const ALSO: &[(&Setting, &Setting, Option<&str>)] = &[
+    (
+        ModelSettings::n_encoder_layers,
+        ModelSettings::n_decoder_layers,
+        None,
+    ),
+    (
+        TokenizerConfig::vocab_size,
+        TokenizerConfig::or_fewer,
+        Some("false"),
+    ),
+    (TrainSettings::source, TrainSettings::target, Some("null")),
+    (ValidSettings::source, ValidSettings::target, Some("null")),
+    (TrainSettings::fields, ValidSettings::fields, None),
+];
+
+/// The flags of the settings of all tasks.
+#[derive(Clone, Debug, Default)]
+pub struct SettingArgs(Given);
+
+/// The flags of the settings of the synthetic tasks.
+#[derive(Clone, Debug, Default)]
+pub struct TaskArgs(Given);
+
+/// The flags that are given, in the order of the settings, each with its value.
+#[derive(Clone, Debug, Default)]
+pub struct Given(Vec<(&'static Setting, String)>);
+
+impl std::ops::Deref for SettingArgs {
+    type Target = Given;
+
+    fn deref(&self) -> &Given {
+        &self.0
+    }
+}
+
+impl std::ops::Deref for TaskArgs {
+    type Target = Given;
+
+    fn deref(&self) -> &Given {
+        &self.0
+    }
+}
+
+impl Given {
+    /// Returns the value of the flag of a setting; `None` if it is not given.
+    pub fn of(&self, setting: &Setting) -> Option<&str> {
+        let mut given = self.0.iter();
+        let found = given.find(|(known, _)| *known == setting);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the settings whose flags are given, but not the task.
+    pub fn settings(&self) -> impl Iterator<Item = &'static Setting> {
+        let given = self.0.iter().map(|(setting, _)| *setting);
+        given.filter(|setting| *setting != TASK)
+    }
+
+    /// Returns the default settings of the task that is given.
+    pub fn defaults(&self) -> RunConfig {
+        let task = self.of(TASK).unwrap_or("copy");
+        RunConfig::of_task(task).expect("the flag has tasks only")
+    }
+
+    /// Returns the settings in `config`, with those of the flags.
+    ///
+    /// # Errors
+    ///
+    /// A value that is not valid, or a setting that the task does not have.
+    pub fn apply(&self, mut config: RunConfig) -> Result<RunConfig, UsageError> {
+        for (setting, value) in self.0.iter().filter(|(setting, _)| *setting != TASK) {
+            config = config.with(setting.path, value)?;
+            for (_, other, theirs) in ALSO.iter().filter(|(known, ..)| known == setting) {
+                config = config.with(other.path, theirs.unwrap_or(value))?;
+            }
+        }
+        Ok(config)
+    }
+}
+
+/// Returns the settings with flags, each flag once, in the order of the help.
+fn with_flags() -> Vec<(&'static Setting, Flag)> {
+    let all = all_settings().into_iter();
+    let mut found: Vec<(&Setting, Flag)> = all
+        .filter_map(|setting| Some((setting, setting.flag?)))
+        .collect();
+    found.sort_by_key(|(setting, _)| heading(setting));
+    let mut names = Vec::new();
+    found.retain(|(_, flag)| {
+        let is_new = !names.contains(&flag.name);
+        names.push(flag.name);
+        is_new
+    });
+    found
+}
+
+/// Returns the index of a setting's heading.
+fn heading(setting: &Setting) -> Option<usize> {
+    let length = |begin: &&str| setting.path.starts_with(*begin).then_some(begin.len());
+    let longest = |begins: &[&str]| begins.iter().filter_map(length).max();
+    let headings = HEADINGS.iter().enumerate();
+    let headings = headings.filter_map(|(at, (_, begins))| Some((longest(begins)?, at)));
+    headings.max().map(|(_, at)| at)
+}
+
+/// Adds the flags of the settings that `is_wanted` accepts to a command.
+fn add_flags(mut command: Command, is_wanted: impl Fn(&Setting) -> bool) -> Command {
+    let [copy, text] =
+        [RunConfig::copy(), RunConfig::text(TextSize::Small)].map(|config| config.settings());
+    for (setting, flag) in with_flags() {
+        if !is_wanted(setting) {
+            continue;
+        }
+        let [copy, text] = [&copy, &text].map(|settings| default_of(settings, setting));
+        let default = match (copy, text) {
+            _ if setting == TASK => " [default: text if a corpus is given, else copy]".into(),
+            (Some(copy), Some(text)) if copy != text => {
+                format!(" [default: {copy}; text: {text}]")
+            }
+            (None, Some(default)) | (Some(default), _) => format!(" [default: {default}]"),
+            (None, None) => String::new(),
+        };
+        let name = flag.name.trim_start_matches("--");
+        let arg = Arg::new(name)
+            .long(name)
+            .help(setting.help() + &default)
+            .help_heading(heading(setting).map(|at| HEADINGS[at].0))
+            .hide_short_help(flag.is_rare);
+        let arg = match name {
+            "train-source" => arg.visible_alias("train"),
+            "valid-source" => arg.visible_alias("valid"),
+            _ => arg,
+        };
+        let arg = match setting.kind {
+            Kind::Switch => arg.action(ArgAction::SetTrue),
+            Kind::Choice(choices) => {
+                let choices = choices().into_iter();
+                let values = choices
+                    .map(|(name, help)| PossibleValue::new(name.replace('_', "-")).help(help));
+                arg.value_name(flag.value)
+                    .value_parser(PossibleValuesParser::new(values))
+            }
+            _ => arg
+                .value_name(flag.value)
+                .allow_negative_numbers(true)
+                .value_parser(recorded_path()),
+        };
+        let by = setting.replaced_by.and_then(|by| by.flag);
+        command = command.arg(match by {
+            Some(by) => arg.conflicts_with(by.name.trim_start_matches("--")),
+            None => arg,
+        });
+    }
+    command
+}
+
+/// Returns the value of a setting in a preset, as the help shows it.
+fn default_of(settings: &[(&Setting, Value)], setting: &Setting) -> Option<String> {
+    let (_, value) = settings
+        .iter()
+        .find(|(known, _)| known.path == setting.path)?;
+    let text = shown(value).replace('_', "-");
+    let is_shown = !value.is_null() && !value.is_boolean() && !text.is_empty();
+    is_shown.then_some(text)
+}
+
+fn read(matches: &ArgMatches) -> Given {
+    let given = with_flags().into_iter().filter_map(|(setting, flag)| {
+        let name = flag.name.trim_start_matches("--");
+        let value = match setting.kind {
+            Kind::Switch => {
+                let is_set = matches.try_get_one(name).ok().flatten() == Some(&true);
+                is_set.then(|| "true".into())
+            }
+            _ => matches.try_get_one(name).ok().flatten().cloned(),
+        };
+        Some((setting, value?))
+    });
+    Given(given.collect())
+}
+
+macro_rules! args {
+    ($name:ident, $is_wanted:expr) => {
+        impl FromArgMatches for $name {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+                Ok(Self(read(matches)))
+            }
+
+            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+                self.0 = read(matches);
+                Ok(())
+            }
+        }
+
+        impl Args for $name {
+            fn augment_args(command: Command) -> Command {
+                add_flags(command, $is_wanted)
+            }
+
+            fn augment_args_for_update(command: Command) -> Command {
+                Self::augment_args(command)
+            }
+        }
+    };
+}
+
+args!(SettingArgs, |_| true);
+args!(TaskArgs, |setting| {
+    let of = |data: &DataConfig| data.settings().contains(&setting);
+    let is_of_task = |task: &training::data::NamedTask| of(&(task.data)());
+    setting == TASK || SYNTHETIC_TASKS.iter().any(is_of_task)
+});

@@ -1,0 +1,524 @@
+//! Declarations of settings: path, type, default, check, help, flag, and what fixes or derives it.
+//!
+//! The macro `settings!` declares the settings of a section of the configuration, each of them
+//! once. It makes the section's structure and a [`Setting`] for each field, an associated constant
+//! with the name of the field. Files, `--set`, flags, errors, presets and reports read these.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// Maximum value of counts that have no limit of their own.
+pub(crate) const MANY: u64 = 1_000_000_000;
+
+/// Declaration of a setting, or of a group of settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Path in `config.json`, such as `optimization.schedule.warmup`.
+    pub path: &'static str,
+    /// Lines of the documentation, whose first paragraph is the help.
+    pub(crate) doc: &'static [&'static str],
+    /// Values that are valid.
+    pub kind: Kind,
+    /// Whether the setting may be null.
+    pub is_optional: bool,
+    /// Whether sources and targets have a value each.
+    pub has_sides: bool,
+    /// Flag of the program; `None` if only `--set` changes the setting.
+    pub flag: Option<Flag>,
+    /// Whether the setting follows from the data or from a pretrained model.
+    pub is_derived: bool,
+    /// Whether no preset chooses the setting, because it names a file or the machine.
+    pub is_local: bool,
+    /// Whether a resumed run may have another value.
+    pub may_change: bool,
+    /// Setting that, unless it is null, makes this one ineffective.
+    pub replaced_by: Option<&'static Setting>,
+    /// Tasks that have the setting.
+    pub tasks: Tasks,
+}
+
+/// Tasks that a setting of all runs has an effect on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tasks {
+    /// All tasks.
+    All,
+    /// Only texts, with advice for other tasks.
+    Text(&'static str),
+    /// All tasks but texts, with advice for these.
+    Synthetic(&'static str),
+}
+
+/// Flag of a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flag {
+    /// Name, with its hyphens.
+    pub name: &'static str,
+    /// Name of its value in the help; empty for a switch.
+    pub value: &'static str,
+    /// Whether `-h` leaves it out.
+    pub is_rare: bool,
+}
+
+/// Name and help of each value of a setting.
+pub type Choices = Vec<(&'static str, String)>;
+
+/// Values that a setting accepts.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Whole numbers from the first to the second.
+    Whole(u64, u64),
+    /// Numbers for which the function returns true, with a description of them. They must be in the
+    /// range of float32.
+    Number(fn(f64) -> bool, &'static str),
+    /// True or false.
+    Switch,
+    /// Some words.
+    Choice(fn() -> Choices),
+    /// Any text.
+    Text,
+    /// Values that the function accepts and converts. It gets a text from the command line as it
+    /// is.
+    Custom(fn(&Value) -> Result<Value, String>),
+    /// A group of settings, and the values that they have when an optional group is first needed.
+    Group(&'static [&'static Setting], fn() -> Value),
+}
+
+/// A structure of settings that `settings!` declares.
+pub trait Section: Default + Serialize {
+    /// The settings and groups of settings, in the order of the fields.
+    const SETTINGS: &'static [&'static Setting];
+}
+
+/// Returns the declaration of a group whose settings are those of `S`.
+pub(crate) const fn group<S: Section>() -> Setting {
+    Setting::new(Kind::Group(S::SETTINGS, || json(&S::default())))
+}
+
+/// Returns the declaration of a group of `settings`, which begins empty.
+pub(crate) const fn group_of(settings: &'static [&'static Setting]) -> Setting {
+    Setting::new(Kind::Group(settings, || json!({})))
+}
+
+/// Returns the declaration of a whole number of at least `least` and at most `most`.
+pub(crate) const fn whole(least: u64, most: u64) -> Setting {
+    Setting::new(Kind::Whole(least, most))
+}
+
+/// Returns the declaration of a number for which `is_valid` returns true. `expected` describes such
+/// numbers, as in "a positive number".
+pub(crate) const fn number(expected: &'static str, is_valid: fn(f64) -> bool) -> Setting {
+    Setting::new(Kind::Number(is_valid, expected))
+}
+
+/// Returns the declaration of a positive number.
+pub(crate) const fn positive() -> Setting {
+    number("a positive number", |x| x > 0.0)
+}
+
+/// Returns the declaration of a number that is at least 0 and less than 1.
+pub(crate) const fn fraction() -> Setting {
+    number("at least 0 and less than 1", |x| (0.0..1.0).contains(&x))
+}
+
+/// Returns the declaration of a setting that is true or false.
+pub(crate) const fn switch() -> Setting {
+    Setting::new(Kind::Switch)
+}
+
+/// Returns the declaration of a setting whose value is one of some words.
+pub(crate) const fn choice(choices: fn() -> Choices) -> Setting {
+    Setting::new(Kind::Choice(choices))
+}
+
+/// Returns the declaration of a text, such as the path of a file.
+pub(crate) const fn text() -> Setting {
+    Setting::new(Kind::Text)
+}
+
+/// Returns the declaration of a setting whose values `read` accepts and converts.
+pub(crate) const fn custom(read: fn(&Value) -> Result<Value, String>) -> Setting {
+    Setting::new(Kind::Custom(read))
+}
+
+/// Returns the declaration of a setting that the program computes.
+pub(crate) const fn computed() -> Setting {
+    custom(|value| Ok(value.clone())).derived()
+}
+
+impl Setting {
+    const fn new(kind: Kind) -> Self {
+        Self {
+            path: "",
+            doc: &[],
+            kind,
+            is_optional: false,
+            has_sides: false,
+            flag: None,
+            is_derived: false,
+            is_local: false,
+            may_change: false,
+            replaced_by: None,
+            tasks: Tasks::All,
+        }
+    }
+
+    /// Completes the declaration of a field of type `kind`.
+    pub(crate) const fn named(
+        self,
+        path: &'static str,
+        doc: &'static [&'static str],
+        kind: &str,
+    ) -> Self {
+        Self {
+            path,
+            doc,
+            is_optional: begins_with(kind, "Option<"),
+            has_sides: begins_with(kind, "Sides<"),
+            ..self
+        }
+    }
+
+    /// Adds the flag `name`. `value` is the name of its value in the help.
+    pub(crate) const fn flag(self, name: &'static str, value: &'static str) -> Self {
+        let flag = Some(Flag {
+            name,
+            value,
+            is_rare: false,
+        });
+        Self { flag, ..self }
+    }
+
+    /// Adds a flag that only `--help` shows.
+    pub(crate) const fn rare_flag(self, name: &'static str, value: &'static str) -> Self {
+        let flag = Some(Flag {
+            name,
+            value,
+            is_rare: true,
+        });
+        Self { flag, ..self }
+    }
+
+    pub(crate) const fn derived(self) -> Self {
+        Self {
+            is_derived: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn local(self) -> Self {
+        Self {
+            is_local: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn may_change(self) -> Self {
+        Self {
+            may_change: true,
+            ..self
+        }
+    }
+
+    pub(crate) const fn replaced_by(self, by: &'static Self) -> Self {
+        Self {
+            replaced_by: Some(by),
+            ..self
+        }
+    }
+
+    pub(crate) const fn of(self, tasks: Tasks) -> Self {
+        Self { tasks, ..self }
+    }
+
+    /// Returns the help: the first paragraph of the documentation, without its full stop.
+    pub fn help(&self) -> String {
+        summary(self.doc)
+    }
+
+    /// Returns the last part of the path.
+    pub fn key(&self) -> &'static str {
+        self.path.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// Returns the name for the user of the program: the flag, or the path if there is none.
+    pub fn name(&self) -> &'static str {
+        self.flag.map_or(self.path, |flag| flag.name)
+    }
+
+    /// Converts a text from the command line into a value of `config.json`. Two texts with a comma
+    /// between them are the values of sources and targets.
+    ///
+    /// # Errors
+    ///
+    /// What the text must be, such as "must be a whole number".
+    pub fn read_text(&self, text: &str) -> Result<Value, String> {
+        if self.has_sides
+            && let Some((source, target)) = text.split_once(',')
+        {
+            let [source, target] = [source, target].map(|text| self.read_text(text.trim()));
+            return Ok(json!({ "source": source?, "target": target? }));
+        }
+        let json = serde_json::from_str(text);
+        let value = match (&self.kind, json) {
+            (_, Ok(Value::Null)) if self.is_optional => Value::Null,
+            (Kind::Number(..), _) => text.parse::<f64>().map_or(text.into(), Value::from),
+            (Kind::Whole(..) | Kind::Switch, Ok(json)) => json,
+            (Kind::Custom(_), Ok(json @ (Value::Array(_) | Value::Object(_)))) => json,
+            (_, Ok(Value::String(quoted))) => quoted.into(),
+            _ => text.into(),
+        };
+        self.read(&value)
+    }
+
+    /// Checks a value of a file, and returns it in the form in which `config.json` has it.
+    ///
+    /// # Errors
+    ///
+    /// What the value must be, such as "must be a whole number".
+    pub fn read(&self, value: &Value) -> Result<Value, String> {
+        if value.is_null() && self.is_optional {
+            return Ok(Value::Null);
+        }
+        if let (true, Value::Object(sides)) = (self.has_sides, value) {
+            for side in sides.values() {
+                self.read(side)?;
+            }
+            return Ok(value.clone());
+        }
+        match self.kind {
+            Kind::Whole(least, most) => {
+                let number = value.as_u64().ok_or("must be a whole number")?;
+                if (least..=most).contains(&number) {
+                    return Ok(value.clone());
+                }
+                Err(match most {
+                    u64::MAX => format!("must be at least {least}"),
+                    _ => format!("must be at least {least} and at most {most}"),
+                })
+            }
+            Kind::Number(is_valid, expected) => {
+                let number = value.as_f64().filter(|number| is_valid(*number));
+                let number = number.ok_or_else(|| format!("must be {expected}"))?;
+                let rounded = number as f32;
+                if rounded.is_finite() && (rounded != 0.0 || number == 0.0) {
+                    Ok(value.clone())
+                } else {
+                    Err("must be a number in the range of float32".into())
+                }
+            }
+            Kind::Switch if value.is_boolean() => Ok(value.clone()),
+            Kind::Switch => Err("must be true or false".into()),
+            Kind::Choice(choices) => {
+                let word = value.as_str().unwrap_or_default().replace('_', "-");
+                let choices = choices();
+                let names = choices.iter().map(|(name, _)| name.replace('_', "-"));
+                let names: Vec<String> = names.collect();
+                if names.contains(&word) {
+                    return Ok(word.replace('-', "_").into());
+                }
+                Err(format!("must be one of {}", names.join(", ")))
+            }
+            Kind::Text if value.is_string() => Ok(value.clone()),
+            Kind::Text => Err("must be a text".into()),
+            Kind::Custom(read) => read(value),
+            Kind::Group(settings, _) => {
+                let names: Vec<&str> = settings.iter().map(|setting| setting.key()).collect();
+                Err(format!("is a group of settings: {}", names.join(", ")))
+            }
+        }
+    }
+
+    /// Returns the first setting of this one, or of the settings of this group, whose value is not
+    /// valid. With it, returns the value and what it must be. `value` is null for an optional group
+    /// that is not used.
+    pub(crate) fn invalid(&'static self, value: &Value) -> Option<(&'static Self, Value, String)> {
+        match self.kind {
+            Kind::Group(..) if value.is_null() => None,
+            Kind::Group(settings, _) => settings
+                .iter()
+                .find_map(|setting| setting.invalid(&value[setting.key()])),
+            _ => {
+                let expected = self.read(value).err()?;
+                Some((self, value.clone(), expected))
+            }
+        }
+    }
+}
+
+impl PartialEq for Setting {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for Setting {}
+
+impl std::fmt::Display for Setting {
+    /// Writes the path.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.path)
+    }
+}
+
+const fn begins_with(text: &str, begin: &str) -> bool {
+    let (text, begin) = (text.as_bytes(), begin.as_bytes());
+    let mut n = 0;
+    while n < begin.len() {
+        if n >= text.len() || text[n] != begin[n] {
+            return false;
+        }
+        n += 1;
+    }
+    true
+}
+
+/// Converts settings to JSON, with numbers as short as in a configuration file, such as 0.98.
+pub(crate) fn json(settings: &impl Serialize) -> Value {
+    // `serde_json::to_value` would convert `f32` numbers to `f64`: 0.98 would become
+    // 0.9800000190734863.
+    let json = serde_json::to_string(settings).expect("settings are plain data");
+    serde_json::from_str(&json).expect("it has just been written")
+}
+
+/// Formats a value in the form that `--set` reads. Null becomes `-`.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "-".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(elements) => elements.iter().map(shown).collect::<Vec<_>>().join(","),
+        Value::Object(sides) if sides.contains_key("target") => {
+            let [source, target] = ["source", "target"].map(|side| shown(&sides[side]));
+            if source == target {
+                source
+            } else {
+                format!("{source},{target}")
+            }
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Declares a section of the configuration: a structure, and the [`Setting`] of each field. After
+/// the type of a field come its default value and its declaration:
+///
+/// ```text
+/// settings! {
+///     /// Settings of checkpoints.
+///     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///     pub struct CheckpointingConfig in "checkpointing." {
+///         /// Number of newest checkpoints that are kept, in addition to the best one.
+///         keep: usize = 3, whole(1, MANY).flag("--keep", "N").may_change();
+///     }
+/// }
+/// ```
+macro_rules! settings {
+    ($(#[$meta:meta])* pub struct $name:ident in $section:literal {$(
+        $(#[doc = $doc:literal])*
+        $field:ident: $type:ty = $default:expr, $setting:expr;
+    )*}) => {
+        $(#[$meta])*
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            $($(#[doc = $doc])* pub $field: $type,)*
+        }
+
+        #[allow(non_upper_case_globals)]
+        impl $name {
+            $(
+                #[doc = concat!("Declaration of `", $section, stringify!($field), "`.")]
+                pub const $field: &'static $crate::setting::Setting = &$setting.named(
+                    concat!($section, stringify!($field)),
+                    &[$($doc),*],
+                    stringify!($type),
+                );
+            )*
+
+            /// Default values.
+            pub const DEFAULT: Self = Self { $($field: $default,)* };
+        }
+
+        impl $crate::setting::Section for $name {
+            const SETTINGS: &'static [&'static $crate::setting::Setting] = &[$(Self::$field,)*];
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self::DEFAULT
+            }
+        }
+    };
+}
+
+/// Declares the settings of a structure that is defined elsewhere, and may have no default.
+macro_rules! declarations {
+    ($(#[$meta:meta])* pub struct $name:ident for $of:ident in $section:literal {$(
+        $(#[doc = $doc:literal])*
+        $field:ident: $type:ty, $setting:expr;
+    )*}) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+
+        #[allow(non_upper_case_globals)]
+        impl $name {
+            $(
+                #[doc = concat!("Declaration of `", $section, stringify!($field), "`.")]
+                pub const $field: &'static $crate::setting::Setting = &$setting.named(
+                    concat!($section, stringify!($field)),
+                    &[$($doc),*],
+                    stringify!($type),
+                );
+            )*
+
+            /// The settings, in the order of their declaration.
+            pub const SETTINGS: &'static [&'static $crate::setting::Setting] =
+                &[$(Self::$field,)*];
+        }
+
+        // The compiler rejects a field without a declaration.
+        const _: fn(&$of) = |$of { $($field),* }| {
+            $(let _: &$type = $field;)*
+        };
+    };
+}
+
+/// Declares a setting's values: an enum, whose variants have names in snake case in `config.json`,
+/// and with hyphens on the command line. The first paragraph of a variant's documentation is its
+/// help.
+macro_rules! choices {
+    ($(#[$meta:meta])* pub enum $name:ident {$(
+        $(#[doc = $doc:literal])* $variant:ident = $word:literal,
+    )*}) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        pub enum $name {
+            $($(#[doc = $doc])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $name {
+            /// All values, in the order of the help.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Returns the name in `config.json`.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)*
+                }
+            }
+
+            /// Returns the name and the help of each value.
+            pub fn choices() -> $crate::setting::Choices {
+                vec![$(($word, $crate::setting::summary(&[$($doc),*])),)*]
+            }
+        }
+    };
+}
+
+pub(crate) use {choices, declarations, settings};
+
+/// Returns the first paragraph of a documentation, without its full stop.
+pub(crate) fn summary(doc: &[&str]) -> String {
+    let lines = doc.iter().map(|line| line.trim());
+    let lines: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    lines.join(" ").trim_end_matches('.').into()
+}
