@@ -2,8 +2,8 @@
 
 pub mod config;
 mod content;
-mod growth;
 mod label;
+mod parts;
 pub mod pieces;
 mod pretrained;
 mod punctuation;
@@ -30,7 +30,6 @@ use crate::contain::contain;
 use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
-use growth::Growth;
 pub use pretrained::PretrainedTokenizer;
 use punctuation::{attach_punctuation, is_break};
 use template::Template;
@@ -39,8 +38,6 @@ pub(crate) use template::is_language;
 /// Translates texts into token ids and back.
 pub struct Tokenizer {
     inner: Arc<Inner>,
-    /// Maximum factors by which `inner` can lengthen a text.
-    growth: Growth,
     /// Size of the vocabulary: the largest token id plus 1 or, with the tokeniser of a pretrained
     /// model, the size of the model's vocabulary.
     pub vocab_size: usize,
@@ -137,7 +134,7 @@ impl Tokenizer {
     /// Returns the tokeniser of `inner`, which was parsed from `json`, the content of `path`.
     fn from_parsed(mut inner: Inner, mut json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let growth = Growth::of(&inner).map_err(wrong)?;
+        parts::check(&inner).map_err(wrong)?;
         let used: HashSet<u32> = inner.get_vocab(true).into_values().collect();
         let vocab_size = used.iter().max().map_or(0, |&id| id as usize + 1);
         // To write the file again, the tokenizers library needs memory for every id up to the
@@ -176,7 +173,6 @@ impl Tokenizer {
         }
         // A tokeniser without an unknown token may fail for words that are not in its vocabulary.
         for text in STRANGE {
-            let text = growth.bounded_text(text, &inner);
             inner.encode_fast(text, false).map_err(|error| {
                 let names = UNK.join(", ");
                 wrong(format!(
@@ -198,20 +194,20 @@ impl Tokenizer {
             sha256: sha256(&json),
             json: json.into(),
             inner: inner.into(),
-            growth,
         })
     }
 
     /// Returns the ids of a text, without begin and end symbol. With the tokeniser of a pretrained
     /// model, the ids begin with the special tokens that its template puts before a text. A text
-    /// that could become longer than 4 MiB is truncated, with a warning.
+    /// of more than 64 KiB, or whose normalization makes it longer than 1 MiB, is truncated, with a
+    /// warning.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let whole = text.len();
-        let text = self.growth.bounded_text(text, &self.inner);
+        let text = parts::bounded_text(text, &self.inner);
         if text.len() < whole {
-            let (left, why) = (text.len(), "its tokeniser could make it longer than 4 MiB");
+            let (left, most) = (text.len(), parts::LONGEST);
             notes::warn(&format!(
-                "a text of {whole} bytes is truncated to {left}: {why}"
+                "a text of {whole} bytes is truncated to {left}: a tokeniser is given at most {most}"
             ));
         }
         let encoding = contain(|| self.inner.encode_fast(text, self.template.is_some()));
@@ -299,10 +295,10 @@ impl Tokenizer {
     }
 
     /// Returns the text of token ids, as the tokenizers library decodes them, without special
-    /// tokens if `skips_special`. The text is empty if the library fails, and truncated if it could
-    /// become longer than 4 MiB.
+    /// tokens if `skips_special`. The text is empty if the library fails, and truncated if the tokens
+    /// have more than 1 MiB.
     fn decoded(&self, ids: &[u32], skips_special: bool) -> String {
-        let ids = self.growth.bounded_ids(ids, &self.inner);
+        let ids = parts::bounded_ids(ids, &self.inner);
         let text = contain(|| self.inner.decode(ids, skips_special));
         text.ok().and_then(Result::ok).unwrap_or_default()
     }

@@ -7,9 +7,8 @@ use tokenizers::Tokenizer as Inner;
 
 use super::config::Texts;
 use super::content;
-use super::growth::Growth;
 use super::template::{Language, Template, is_language, no_language};
-use super::{PAD, Tokenizer, UNK};
+use super::{PAD, Tokenizer, UNK, parts};
 use crate::contain::contain;
 use crate::data::parallel::pretrained::PretrainedConfig;
 use crate::error::UsageError;
@@ -33,7 +32,6 @@ impl Tokenizer {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let PretrainedTokenizer {
             inner,
-            growth,
             largest_id,
             sha256,
             json,
@@ -85,7 +83,6 @@ impl Tokenizer {
             sha256: sha256.clone(),
             json: json.clone(),
             inner: inner.clone(),
-            growth: *growth,
         })
     }
 }
@@ -94,7 +91,6 @@ impl Tokenizer {
 /// tokeniser of sources and one of targets.
 pub struct PretrainedTokenizer {
     inner: Arc<Inner>,
-    growth: Growth,
     /// Largest id of a token; `None` if there are no tokens.
     largest_id: Option<u32>,
     sha256: String,
@@ -111,7 +107,7 @@ impl PretrainedTokenizer {
     pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let mut inner = content::parse(&json).map_err(wrong)?;
-        let growth = Growth::of(&inner).map_err(wrong)?;
+        parts::check(&inner).map_err(wrong)?;
         inner.with_padding(None);
         let without = inner.with_truncation(None);
         without.map_err(|error| wrong(error.to_string()))?;
@@ -122,7 +118,6 @@ impl PretrainedTokenizer {
         Ok(Self {
             largest_id,
             inner: inner.into(),
-            growth,
             sha256: sha256(&json),
             json: json.into(),
         })
