@@ -287,7 +287,7 @@ mod variable;
 pub use environment::check_environment;
 pub use fast_paths::{FastPaths, fast_paths, has_fast_paths};
 #[cfg(feature = "flex")]
-pub use memory::buffer::{elements_taken, free_buffers};
+pub use memory::buffer::free_buffers;
 pub use ops::activation::function::Activation;
 pub use ops::activation::{activate, relu};
 pub use ops::adam::{Adam, AdamState, sum_of_squares};

@@ -14,8 +14,6 @@ const FIRST: usize = 1 << 18;
 
 /// Slabs of memory and the free pieces in them.
 pub(super) struct Arena {
-    /// Total number of elements handed out since the start of the process.
-    pub(super) taken: usize,
     /// All slabs. A slab that was freed leaves `None`, so that later slabs keep their index.
     slabs: Vec<Option<Slab>>,
     /// Lengths of the free pieces, by slab index and first element. Neighbouring free pieces are
@@ -50,7 +48,6 @@ unsafe impl Sync for Piece {}
 impl Arena {
     pub(super) const fn new() -> Self {
         Self {
-            taken: 0,
             slabs: Vec::new(),
             free: BTreeMap::new(),
         }
@@ -61,7 +58,6 @@ impl Arena {
     /// of a slab is used only when it is needed.
     pub(super) fn take(&mut self, len: usize) -> Piece {
         let len = len.max(1).next_multiple_of(CACHE_LINE);
-        self.taken += len;
         let fits = self.free.iter().find(|(_, free)| **free >= len);
         let (slab, first) = match fits {
             Some((&place, _)) => place,

@@ -32,15 +32,6 @@ pub fn free_buffers() {
     arena().shrink();
 }
 
-/// Returns the total number of f32 elements in all buffers that the arena has provided so far. Each
-/// buffer counts as a whole number of cache lines. Buffers of fewer than 4,096 elements are not
-/// counted. Tests use this number to measure memory.
-#[doc(hidden)]
-#[must_use]
-pub fn elements_taken() -> usize {
-    arena().taken
-}
-
 /// Memory for the elements of an operation's result. A buffer dereferences to these elements.
 pub(crate) struct Buffer {
     memory: Memory,
