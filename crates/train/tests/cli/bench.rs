@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::task::{TINY, run};
-use super::{json, losses, refused};
+use super::task::TINY;
+use super::{all_rejected, json, losses, run};
 
 #[test]
 fn a_training_step_is_measured() {
@@ -16,13 +16,7 @@ fn a_training_step_is_measured() {
     assert_eq!(line["fused"], true);
     assert_eq!(line["precision"], "f32");
     let times = line["operations_ms"].as_object().unwrap();
-    for name in [
-        "linear",
-        "attention",
-        "residual_norm",
-        "cross_entropy",
-        "adam",
-    ] {
+    for name in "linear attention residual_norm cross_entropy adam".split(' ') {
         assert!(times[name].as_f64().unwrap() > 0.0, "{line}");
     }
     let plain = run(folder.path(), &format!("{flags} --no-fused"));
@@ -70,27 +64,18 @@ fn generation_is_measured_on_every_backend_of_the_build() {
 #[test]
 fn impossible_measurements_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
-    for (flags, expected) in [
-        ("--what train --beam 3", "--beam 3: needs --what generate"),
-        ("--operations", "--operations: needs --what train"),
-        ("--precision bf16", "--precision bf16: needs --what train"),
-        ("--layers 0", "--layers 0: must be at least 1"),
-        (
-            "--batch-size 65536 --length 16384",
-            "--batch-size 65536: must be at most 64 for sequences of 16384 tokens",
-        ),
-        (
-            "--length 16384 --shape copy",
-            "--length 16384: must be at most 13107 for batches of 80 sequences, of shape copy",
-        ),
-        ("--batch-size 0", "--batch-size 0: must be at least 1"),
-        ("--length 99999", "--length 99999: must be at least 1"),
-        ("--what luck", "--what"),
-        ("--all --backend flex", "--backend"),
-    ] {
-        let arguments: Vec<&str> = ["bench"].into_iter().chain(flags.split(' ')).collect();
-        refused(folder.path(), &arguments, &[expected]);
-    }
+    let table = "
+        --what train --beam 3 | --beam 3
+        --operations | --operations
+        --precision bf16 | --precision bf16
+        --layers 0 | --layers 0
+        --batch-size 65536 --length 16384 | --batch-size 65536: must be at most 64
+        --length 16384 --shape copy | --length 16384: must be at most 13107
+        --batch-size 0 | --batch-size 0
+        --length 99999 | --length 99999
+        --what luck | --what
+        --all --backend flex | --backend";
+    all_rejected(folder.path(), "bench", table);
 }
 
 #[test]

@@ -5,26 +5,16 @@ use super::{succeed, text, train};
 #[test]
 fn a_wrong_variable_is_an_error_of_usage() {
     let folder = tempfile::tempdir().unwrap();
-    for (variable, wrong, parts) in [
-        (
-            "FUSED_SIMD",
-            "mmx",
-            ["must be one of scalar", "on this machine"],
-        ),
-        (
-            "FUSED_FAST_PATHS",
-            "no",
-            ["must be one of on, off", "on this machine"],
-        ),
-    ] {
+    for (variable, wrong) in [("FUSED_SIMD", "mmx"), ("FUSED_FAST_PATHS", "no")] {
         let mut train = train(folder.path());
         let output = train.arg("fit").env(variable, wrong).output().unwrap();
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
-        let subject = format!("{variable} {wrong}: ");
-        assert!(stderr.contains(&subject), "{stderr}");
-        assert!(parts.iter().all(|part| stderr.contains(part)), "{stderr}");
+        assert!(
+            stderr.contains(&format!("{variable} {wrong}: ")),
+            "{stderr}"
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::{json, refused, succeed, text, train};
+use super::{all_rejected, json, refused, rejected, succeed, text, train};
 
 /// Returns the folder of a run that copies some sequences correctly and others not.
 fn run() -> &'static Path {
@@ -17,9 +17,8 @@ fn run() -> &'static Path {
         let run = folder.join("generate");
         let _ = std::fs::remove_dir_all(&run);
         let flags = "--steps 250 --batch-size 16 --d-model 16 --heads 2 --d-ff 16 --layers 1 \
-                     --symbols 9 --max-length 5 --dropout 0.1 --run-dir";
-        let mut command = train(folder);
-        succeed(&command.args(flags.split(' ')).arg(&run).output().unwrap());
+                     --symbols 9 --max-length 5 --dropout 0.1 --run-dir generate";
+        super::run(folder, flags);
         run
     })
 }
@@ -153,16 +152,15 @@ fn n_best_lines_begin_with_the_number_of_their_source() {
 
 #[test]
 fn length_penalties_divide_the_log_probability() {
+    let gnmt: fn(f64) -> f64 = |n| ((5.0 + n) / 6.0).powf(0.6);
     for (flags, divisor) in [
         (
             "--beam 3 --length-penalty none",
             (|_| 1.0) as fn(f64) -> f64,
         ),
         ("--beam 3 --length-penalty average", |n| n),
-        ("--beam 3 --length-penalty gnmt", |n| {
-            ((5.0 + n) / 6.0).powf(0.6)
-        }),
-        ("--beam 3", |n| ((5.0 + n) / 6.0).powf(0.6)),
+        ("--beam 3 --length-penalty gnmt", gnmt),
+        ("--beam 3", gnmt),
         ("--beam 1 --alpha 2", |n| ((5.0 + n) / 6.0).powi(2)),
     ] {
         for best in best(flags, "3 1 4\n5 2 6 6 1\n") {
@@ -394,30 +392,21 @@ fn a_task_without_an_end_symbol_has_targets_of_one_length() {
     assert_eq!(eval["token_accuracy"], summary["token_accuracy"]);
 }
 
-/// Cases in which the third line is wrong: the flags of the command, the line, and the expected
-/// error.
-const WRONG_LINES: [(&str, &[u8], &str); 8] = [
-    (
-        "",
-        b"1 x 2",
-        r#"line 3 "1 x 2": "x" is not a symbol, which are 1 to 9"#,
-    ),
-    ("", b"10", r#"line 3 "10": "10" is not a symbol"#),
-    (
-        "",
-        b"1 <eos>",
-        r#"line 3 "1 <eos>": "<eos>" is not a symbol"#,
-    ),
-    ("", b"1 \xff", "line 3 \"1 \u{fffd}\": is not UTF-8"),
-    ("--beam 2", b"\x1b[0m", r#"line 3 "\u{1b}[0m""#),
-    ("--score", b"1 2", "must be SOURCE<TAB>TARGET"),
-    ("--score", b"1 2\t1\t2", "must be SOURCE<TAB>TARGET"),
-    ("--score", b"\t1 2", "has no source"),
+/// Cases in which the third line is wrong: the flags of the command, and the line.
+const WRONG_LINES: [(&str, &[u8]); 8] = [
+    ("", b"1 x 2"),
+    ("", b"10"),
+    ("", b"1 <eos>"),
+    ("", b"1 \xff"),
+    ("--beam 2", b"\x1b[0m"),
+    ("--score", b"1 2"),
+    ("--score", b"1 2\t1\t2"),
+    ("--score", b"\t1 2"),
 ];
 
 #[test]
 fn a_wrong_line_is_named_and_the_lines_before_it_have_outputs() {
-    for (flags, wrong, expected) in WRONG_LINES {
+    for (flags, wrong) in WRONG_LINES {
         let good = if flags == "--score" {
             "1 2\t1 2\n"
         } else {
@@ -425,32 +414,26 @@ fn a_wrong_line_is_named_and_the_lines_before_it_have_outputs() {
         };
         let input = [good.as_bytes(), b"\n", wrong, b"\n", good.as_bytes()].concat();
         let answer = generate(flags, good);
-        for size in ["--batch-size 1", "--batch-size 2", "--batch-size 64"] {
-            let output = on_run("generate", &format!("{flags} {size}"), input.clone());
-            let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        let fails = |more: &str| {
+            let output = on_run("generate", &format!("{flags} {more}"), input.clone());
+            let stderr = text(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{stderr}");
+            assert!(stderr.contains("line 3 \""), "{stderr:?}");
+            assert!(!stderr.contains('\x1b'), "{stderr:?}");
+            (text(&output.stdout), stderr)
+        };
+        for size in ["--batch-size 1", "--batch-size 2", "--batch-size 64"] {
+            let (stdout, stderr) = fails(size);
             assert_eq!(stderr.lines().count(), 1, "{stderr}");
-            assert!(stderr.contains(expected), "{stderr:?} has no {expected:?}");
             assert_eq!(stdout, format!("{answer}\n"), "{stderr}");
         }
-        let output = on_run("generate", &format!("{flags} --keep-going"), input.clone());
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        let (stdout, stderr) = fails("--keep-going");
         assert_eq!(stdout, format!("{answer}\n\n{answer}"), "{stderr}");
-        assert!(stderr.contains(expected), "{stderr:?} has no {expected:?}");
-        assert!(stderr.ends_with("--input -: 1 of 4 lines were wrong, see the errors above\n"));
-
-        let output = on_run("generate", &format!("{flags} --keep-going --json"), input);
-        assert_eq!(output.status.code(), Some(2));
-        let lines = objects(&text(&output.stdout));
+        assert!(stderr.contains("1 of 4 lines"), "{stderr}");
+        let lines = objects(&fails("--keep-going --json").0);
         assert_eq!(lines.len(), 4);
         assert_eq!(lines[2]["line"], 3);
-        assert!(
-            lines[2]["error"].as_str().unwrap().contains(expected),
-            "{}",
-            lines[2]
-        );
-        assert!(lines[3]["error"].is_null() && lines[3]["line"] == 4);
+        assert!(lines[2]["error"].is_string() && lines[3]["error"].is_null());
     }
     let output = on_run("generate", "--keep-going --beam 2 --n-best 2", "x\n1\n");
     let stdout = text(&output.stdout);
@@ -476,12 +459,8 @@ fn generate_reads_a_file() {
     for path in [none.as_path(), folder.path()] {
         let flags = format!("--input {}", path.display());
         let output = on_run("generate", &flags, "");
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{stderr}");
-        assert!(
-            stderr.contains(&format!("{flags}: cannot be read")),
-            "{stderr}"
-        );
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains(&flags));
     }
 }
 
@@ -526,135 +505,46 @@ fn generate_succeeds_if_stdout_is_closed_early() {
 
 #[test]
 fn impossible_flags_are_rejected_in_one_line() {
+    // The unit tests of the arguments have more; these are found with the model at hand.
     let folder = tempfile::tempdir().unwrap();
     let run = run().to_str().unwrap();
-    let cases: &[(&str, &[&str])] = &[
-        ("--beam 0", &["--beam 0", "at least 1"]),
-        ("--beam -1", &["--beam", "-1", "whole number"]),
-        (
-            "--beam 99999999999",
-            &["--beam 99999999999", "must be at most"],
-        ),
-        ("--beam 2 --n-best 3", &["--n-best 3", "at most --beam (2)"]),
-        ("--n-best 0", &["--n-best 0", "at least 1"]),
-        ("--n-best 2", &["--n-best 2", "use --beam or --sample"]),
-        ("--alpha 1", &["--alpha 1", "needs --beam"]),
-        ("--beam 2 --alpha -1", &["--alpha -1", "from 0 to 10"]),
-        (
-            "--beam 2 --length-penalty none --alpha 1",
-            &["--alpha 1", "needs --length-penalty gnmt"],
-        ),
-        (
-            "--length-penalty average",
-            &["--length-penalty average", "needs --beam"],
-        ),
-        (
-            "--length-penalty long",
-            &["--length-penalty", "long", "none, average, gnmt"],
-        ),
-        (
-            "--sample --beam 2",
-            &["--sample", "--beam", "cannot be used"],
-        ),
-        ("--temperature 2", &["--temperature 2", "needs --sample"]),
-        ("--sample --temperature 0", &["--temperature 0", "positive"]),
-        (
-            "--sample --temperature nan",
-            &["--temperature NaN", "positive"],
-        ),
-        ("--top-k 2", &["--top-k 2", "needs --sample"]),
-        ("--sample --top-k 0", &["--top-k 0", "at least 1"]),
-        ("--top-p 0.5", &["--top-p 0.5", "needs --sample"]),
-        (
-            "--sample --top-p 0",
-            &["--top-p 0", "above 0 and at most 1"],
-        ),
-        ("--seed 1", &["--seed 1", "needs --sample"]),
-        ("--max-length 0", &["--max-length 0", "at least 1"]),
-        (
-            "--max-length 10001",
-            &[
-                "--max-length 10001",
-                "at most what the model can take (10000)",
-            ],
-        ),
-        (
-            "--min-length 7",
-            &["--min-length 7", "at most --max-length (6)"],
-        ),
-        (
-            "--repetition-penalty 0",
-            &["--repetition-penalty 0", "from 0.001 to 1000"],
-        ),
-        (
-            "--forbid 10",
-            &["--forbid \"10\"", "must be one symbol, of 1 to 9"],
-        ),
-        ("--prefix x", &["--prefix \"x\"", "not a symbol", "1 to 9"]),
-        (
-            "--prefix 7\u{a0}8 --max-length 1",
-            &["--prefix", "has 2 symbols", "--max-length (1)"],
-        ),
-        ("--batch-size 0", &["--batch-size 0", "at least 1"]),
-        (
-            "--batch-size 99999999999",
-            &["--batch-size 99999999999", "must be at most"],
-        ),
-        ("--alignments", &["--alignments", "needs --json"]),
-        (
-            "--stream --beam 2",
-            &["--stream", "--beam", "cannot be used"],
-        ),
-        ("--stream --json", &["--stream", "--json", "cannot be used"]),
-        (
-            "--stream --n-best 2",
-            &["--stream", "--n-best", "cannot be used"],
-        ),
-        (
-            "--stream --batch-size 2",
-            &["--stream", "--batch-size", "cannot be used"],
-        ),
-        ("--score --beam 2", &["--score", "--beam", "cannot be used"]),
-        (
-            "--score --prefix 1",
-            &["--score", "--prefix", "cannot be used"],
-        ),
-        (
-            "--score --stream",
-            &["--score", "--stream", "cannot be used"],
-        ),
-        (
-            "--backend nonsense",
-            &["--backend nonsense", "must be one of"],
-        ),
-        ("--frob", &["--frob", "train generate --help"]),
-    ];
-    for (flags, expected) in cases {
-        let flags = flags.split(' ');
-        let arguments: Vec<&str> = ["generate", run].into_iter().chain(flags).collect();
-        refused(folder.path(), &arguments, expected);
-    }
+    let table = "
+        --beam 99999999999 | --beam 99999999999
+        --beam 2 --n-best 3 | --n-best 3
+        --n-best 2 | --n-best 2
+        --alpha 1 | --alpha 1
+        --sample --beam 2 | --beam
+        --sample --temperature nan | --temperature NaN
+        --top-k 2 | --top-k 2
+        --max-length 10001 | --max-length 10001
+        --min-length 7 | --min-length 7
+        --forbid 10 | --forbid \"10\"
+        --prefix x | --prefix \"x\"
+        --batch-size 99999999999 | --batch-size 99999999999
+        --alignments | --alignments
+        --stream --n-best 2 | --stream
+        --score --prefix 1 | --score
+        --backend nonsense | --backend nonsense
+        --frob | --frob";
+    all_rejected(folder.path(), &format!("generate {run}"), table);
+    let prefix = ["generate", run, "--prefix", "7 8", "--max-length", "1"];
+    refused(folder.path(), &prefix, &["--prefix", "--max-length (1)"]);
     let everything = (1..=9).map(|n| format!("--forbid {n}"));
     let special = ["<pad>", "<bos>", "<eos>", "<unk>"].map(|name| format!("--forbid {name}"));
     let flags: Vec<String> = everything.chain(special).collect();
     let output = on_run("generate", &flags.join(" "), "1\n");
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("--forbid every token: must be fewer tokens"));
-
-    for (flags, expected) in [
-        ("--beam 0", "--beam 0: must be at least 1"),
-        ("--batch-size 0", "--batch-size 0: must be at least 1"),
-        ("--beam 2000000000", "--beam 2000000000: must be at most"),
-        ("--alpha 1", "--alpha 1: needs --beam"),
-        ("--split train", "--split"),
-    ] {
-        let arguments: Vec<&str> = ["eval", run].into_iter().chain(flags.split(' ')).collect();
-        refused(folder.path(), &arguments, &[expected]);
-    }
-    refused(
+    assert!(text(&output.stderr).contains("--forbid"));
+    let table = "
+        --beam 0 | --beam 0
+        --beam 2000000000 | --beam 2000000000
+        --alpha 1 | --alpha 1
+        --split train | --split";
+    all_rejected(folder.path(), &format!("eval {run}"), table);
+    rejected(
         folder.path(),
-        &["generate"],
-        &["required", "<RUN>", "train generate --help"],
+        "generate",
+        &["<RUN>", "train generate --help"],
     );
 }
 
@@ -667,17 +557,17 @@ fn eval_has_the_scores_of_the_summary() {
     let exact_match = summary["exact_match"].as_f64().unwrap();
     assert!(0.0 < exact_match && exact_match < 1.0, "{summary}");
     let test = eval("");
-    for (field, expected) in [
-        ("task", &summary["task"]),
-        ("backend", &summary["backend"]),
-        ("step", &summary["steps"]),
-        ("sequences", &summary["sequences"]),
-        ("exact_match", &summary["exact_match"]),
-        ("token_accuracy", &summary["token_accuracy"]),
-        ("split", &summary["split"]),
-        ("beam", &1.into()),
+    assert_eq!(test["step"], summary["steps"]);
+    assert_eq!(test["beam"], 1);
+    for field in [
+        "task",
+        "backend",
+        "sequences",
+        "exact_match",
+        "token_accuracy",
+        "split",
     ] {
-        assert_eq!(&test[field], expected, "{field}");
+        assert_eq!(test[field], summary[field], "{field}");
     }
     assert!(test["seconds"].as_f64().unwrap() > 0.0);
     let validation = eval("--split validation");
@@ -694,15 +584,12 @@ fn eval_has_the_scores_of_the_summary() {
     assert_ne!(beam["exact_match"], test["exact_match"]);
 
     let line = succeed(&on_run("eval", "", ""));
-    let sequences = &test["sequences"];
     assert!(
-        line.starts_with(&format!("exact match {exact_match:.4}, token accuracy ")),
+        line.starts_with(&format!("exact match {exact_match:.4}")),
         "{line}"
     );
     assert!(
-        line.contains(&format!(
-            " on {sequences} test sequences, beam 1, step 250, "
-        )),
+        line.contains(&format!(" on {} test sequences", test["sequences"])),
         "{line}"
     );
 }
@@ -719,36 +606,27 @@ fn folders_without_a_run_are_rejected() {
             refused(parent.path(), &[command, name], expected);
         }
     };
-    is_refused(&["RUN", name, "has no config.json"]);
+    is_refused(&["RUN", name]);
     let config = std::fs::read_to_string(run().join("config.json")).unwrap();
     std::fs::write(path.join("config.json"), &config[1..]).unwrap();
-    is_refused(&["config.json: is not a configuration in JSON"]);
+    is_refused(&["config.json"]);
     std::fs::write(path.join("config.json"), &config).unwrap();
-    is_refused(&["manifest.json: is missing"]);
+    is_refused(&["manifest.json"]);
     for entry in std::fs::read_dir(run().join("checkpoints/step-250")).unwrap() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), checkpoint.join(entry.file_name())).unwrap();
     }
     let model = checkpoint.join("model.safetensors");
     let bytes = std::fs::read(&model).unwrap();
-    for broken in [
-        &b""[..],
-        b"nonsense",
-        &bytes[..bytes.len() - 100],
-        &bytes[..50],
-    ] {
+    for broken in [b"nonsense", &bytes[..bytes.len() - 100]] {
         std::fs::write(&model, broken).unwrap();
-        is_refused(&["model.safetensors: has", "but was written with"]);
+        is_refused(&["model.safetensors"]);
     }
     std::fs::write(&model, &bytes).unwrap();
     let other = config.replace("\"d_ff\": 16", "\"d_ff\": 8");
     std::fs::write(path.join("config.json"), other).unwrap();
-    is_refused(&["step-250/config.json", "made with model.d_ff 16", "says 8"]);
+    is_refused(&["step-250/config.json", "model.d_ff 16"]);
     std::fs::write(path.join("config.json"), &config).unwrap();
     succeed(&train(parent.path()).args(["eval", name]).output().unwrap());
-    refused(
-        parent.path(),
-        &["generate", "none"],
-        &["RUN none: does not exist", "runs/copy-1"],
-    );
+    rejected(parent.path(), "generate none", &["RUN none", "runs/copy-1"]);
 }

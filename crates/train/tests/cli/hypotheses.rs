@@ -5,15 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::task::{TINY, run};
-use super::{SMALL, refused, succeed, train};
-
-/// Trains a run in the folder `run`.
-fn trained(folder: &Path) {
-    let mut command = train(folder);
-    command.args(SMALL).args(["--run-dir", "run"]);
-    succeed(&command.output().unwrap());
-}
+use super::task::{COPY, TINY};
+use super::{all_rejected, rejected, run, succeed, train};
 
 fn generate(folder: &Path, flags: &str, input: &str) -> String {
     let mut command = train(folder);
@@ -60,20 +53,18 @@ fn ngrams_are_not_repeated() {
         let unchanged = generate(folder, &format!("{flags} --no-repeat-ngram 0"), input);
         assert_eq!(unchanged, generate(folder, &flags, input));
     }
-    for flags in ["--no-repeat-ngram -1", "--no-repeat-ngram x"] {
-        let arguments = ["generate", "run"].into_iter();
-        let arguments: Vec<&str> = arguments.chain(flags.split(' ')).collect();
-        refused(folder, &arguments, &["must be a whole number"]);
-    }
-    let arguments = ["generate", "run", "--score", "--no-repeat-ngram", "2"];
-    refused(folder, &arguments, &["cannot be used with"]);
+    let table = "
+        --no-repeat-ngram -1 | --no-repeat-ngram
+        --no-repeat-ngram x | --no-repeat-ngram
+        --score --no-repeat-ngram 2 | --no-repeat-ngram";
+    all_rejected(folder, "generate run", table);
 }
 
 #[test]
 fn the_hypotheses_of_a_split_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    trained(folder);
+    run(folder, &format!("{COPY} --run-dir run"));
     let eval = "eval run --no-repeat-ngram 1 --hypotheses";
     let scores: Value =
         serde_json::from_str(&run(folder, &format!("{eval} hyp.jsonl --json"))).unwrap();
@@ -96,23 +87,13 @@ fn the_hypotheses_of_a_split_are_written() {
     }
     let expected = right as f64 / records.len() as f64;
     assert!((scores["exact_match"].as_f64().unwrap() - expected).abs() < 1e-12);
-    for (flags, expected) in [
-        (
-            "--hypotheses no/such/folder",
-            "--hypotheses no/such/folder: cannot be written",
-        ),
-        ("--hypotheses -", "--hypotheses -: must be a file"),
-        ("--hypotheses .", "--hypotheses .: cannot be written"),
-        ("--hypotheses h --eval-lengths 4", "cannot be used with"),
-        (
-            "--no-repeat-ngram 2 --eval-lengths 4",
-            "cannot be used with",
-        ),
-    ] {
-        let arguments = ["eval", "run"].into_iter();
-        let arguments: Vec<&str> = arguments.chain(flags.split(' ')).collect();
-        refused(folder, &arguments, &[expected]);
-    }
+    let table = "
+        --hypotheses no/such/folder | --hypotheses no/such/folder
+        --hypotheses - | --hypotheses -
+        --hypotheses . | --hypotheses .
+        --hypotheses h --eval-lengths 4 | --hypotheses
+        --no-repeat-ngram 2 --eval-lengths 4 | --no-repeat-ngram";
+    all_rejected(folder, "eval run", table);
 }
 
 #[test]
@@ -152,11 +133,10 @@ fn the_hypotheses_of_a_corpus_can_be_scored() {
         );
     }
     // A file of the corpus is not overwritten.
-    let arguments: Vec<&str> = flags.split(' ').chain(["./test.tgt"]).collect();
-    refused(
+    rejected(
         folder,
-        &arguments,
-        &["--hypotheses ./test.tgt: is a file of the texts"],
+        &format!("{flags} ./test.tgt"),
+        &["--hypotheses ./test.tgt"],
     );
     assert_eq!(
         fs::read_to_string(folder.join("test.tgt")).unwrap(),

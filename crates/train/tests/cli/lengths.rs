@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::task::{TINY, run};
-use super::{SMALL, json, refused};
+use super::task::{COPY, TINY};
+use super::{all_rejected, json, run};
 
 fn objects(lines: &str) -> Vec<Value> {
     let parse = |line| serde_json::from_str(line).unwrap();
@@ -14,18 +14,13 @@ fn objects(lines: &str) -> Vec<Value> {
 fn exact_match_is_reported_for_lengths_beyond_training() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let flags = SMALL.join(" ");
     let fit = run(
         folder,
-        &format!("{flags} --eval-lengths 5,6,12 --sequences 20"),
+        &format!("{COPY} --eval-lengths 5,6,12 --sequences 20"),
     );
     let (_, table) = fit.split_once("s of training\n").unwrap();
     let rows: Vec<&str> = table.lines().collect();
     assert_eq!(rows.len(), 4, "{fit}");
-    assert!(
-        rows[0].starts_with("length  sequences  exact match"),
-        "{fit}"
-    );
     assert!(
         rows[1].ends_with("  trained") && !rows[2].ends_with("trained"),
         "{fit}"
@@ -51,34 +46,26 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     );
     assert_eq!(objects(&again), lengths_of(&of_resumed));
     assert_eq!(json(&file), of_resumed);
-    let fields = |value: &Value| {
-        value
-            .as_object()
-            .unwrap()
-            .keys()
-            .cloned()
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        fields(&of_fit["lengths"][0]),
-        [
-            "exact_match",
-            "length",
-            "sequences",
-            "token_accuracy",
-            "trained"
-        ]
-    );
+    let row = of_fit["lengths"][0].as_object().unwrap();
+    let fields: Vec<&String> = row.keys().collect();
+    let expected = [
+        "exact_match",
+        "length",
+        "sequences",
+        "token_accuracy",
+        "trained",
+    ];
+    assert_eq!(fields, expected);
 
     // A length that is measured later is added to the file. Without `--sequences`, the number of
     // sequences per length is that of the run.
     run(folder, "eval runs/copy-1 --eval-lengths 6,7");
     let rows = lengths_of(&json(&file));
-    let lengths: Vec<u64> = rows
-        .iter()
-        .map(|row| row["length"].as_u64().unwrap())
-        .collect();
-    assert_eq!(lengths, [5, 6, 7, 12]);
+    let lengths = |rows: &[Value]| -> Vec<u64> {
+        let lengths = rows.iter().map(|row| row["length"].as_u64());
+        lengths.map(Option::unwrap).collect()
+    };
+    assert_eq!(lengths(&rows), [5, 6, 7, 12]);
     assert_eq!(rows[2]["sequences"], 20);
     let of_run = json(&file);
 
@@ -92,11 +79,7 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     let of_beam = json(&folder.join("runs/copy-1/lengths-beam-2-sequences-250.json"));
     assert_eq!(of_beam["method"]["width"], 2);
     let rows = lengths_of(&of_beam);
-    let lengths: Vec<u64> = rows
-        .iter()
-        .map(|row| row["length"].as_u64().unwrap())
-        .collect();
-    assert_eq!(lengths, (1..=8).collect::<Vec<_>>());
+    assert_eq!(lengths(&rows), [1, 2, 3, 4, 5, 6, 7, 8]);
     // There are only nine sequences of one symbol, fewer than 250, and only some of them are held
     // out.
     assert!(rows[0]["sequences"].as_u64().unwrap() < 9);
@@ -108,8 +91,7 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
 #[test]
 fn learned_positions_end_where_training_ended() {
     let folder = tempfile::tempdir().unwrap();
-    let flags = SMALL.join(" ");
-    run(folder.path(), &format!("{flags} --positions learned"));
+    run(folder.path(), &format!("{COPY} --positions learned"));
     let rows = objects(&run(
         folder.path(),
         "eval runs/copy-1 --eval-lengths 5,6 --sequences 10 --json",
@@ -141,53 +123,23 @@ fn digits_are_the_lengths_of_sums() {
 fn impossible_lengths_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let parent = tempfile::tempdir().unwrap();
-    run(parent.path(), &SMALL.join(" "));
+    run(parent.path(), COPY);
     let name = parent.path().join("runs/copy-1");
-    let name = name.to_str().unwrap();
-    let parts = ["4,8,16 or 1..32", "--eval-lengths"];
-    for (flags, expected) in [
-        ("--eval-lengths x", &parts[..]),
-        ("--eval-lengths 4..", &parts),
-        ("--eval-lengths -3", &parts),
-        (
-            "--eval-lengths 0",
-            &["--eval-lengths", "at least 1 and at most 10000"],
-        ),
-        (
-            "--eval-lengths 1..20000",
-            &["--eval-lengths", "at least 1 and at most 10000"],
-        ),
-        (
-            "--eval-lengths 8..4",
-            &["--eval-lengths", "shorter length: 4..8"],
-        ),
-        ("--eval-lengths", &["--eval-lengths", "value is required"]),
-        ("--sequences 5", &["--sequences 5: needs --eval-lengths"]),
-        (
-            "--eval-lengths 4 --sequences 0",
-            &["--sequences 0: must be at least 1"],
-        ),
-        (
-            "--eval-lengths 4 --sequences many",
-            &["--sequences", "whole number"],
-        ),
-        (
-            "--eval-lengths 4 --sequences 9999999",
-            &["--sequences 9999999: must be at most 1000000"],
-        ),
-    ] {
-        let flags: Vec<&str> = flags.split(' ').collect();
-        refused(folder.path(), &flags, expected);
-        refused(
-            folder.path(),
-            &[&["eval", name], &flags[..]].concat(),
-            expected,
-        );
-    }
-    let too_many = ["eval", name, "--eval-lengths", "4", "--beam", "2000000000"];
-    refused(
-        folder.path(),
-        &too_many,
-        &["--beam 2000000000: must be at most"],
-    );
+    let table = "
+        --eval-lengths x | 4,8,16 or 1..32
+        --eval-lengths 4.. | --eval-lengths
+        --eval-lengths -3 | --eval-lengths
+        --eval-lengths 0 | --eval-lengths
+        --eval-lengths 1..20000 | --eval-lengths
+        --eval-lengths 8..4 | 4..8
+        --eval-lengths | --eval-lengths
+        --sequences 5 | --sequences 5
+        --eval-lengths 4 --sequences 0 | --sequences 0
+        --eval-lengths 4 --sequences many | --sequences
+        --eval-lengths 4 --sequences 9999999 | --sequences 9999999";
+    all_rejected(folder.path(), "", table);
+    let eval = format!("eval {}", name.display());
+    all_rejected(folder.path(), &eval, table);
+    let many = "--eval-lengths 4 --beam 2000000000 | --beam 2000000000";
+    all_rejected(folder.path(), &eval, many);
 }

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use nix::pty::openpty;
 
-use super::{SMALL, succeed, text, train};
+use super::task::COPY;
+use super::{run, succeed, text, train};
 
 /// Time after which a test fails, long enough for slow machines.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -115,7 +116,7 @@ impl Drop for Terminal {
 
 /// Trains `runs/copy-1`, and returns its outputs for `lines` that come from a pipe.
 fn trained(folder: &Path, lines: &str) -> Vec<String> {
-    succeed(&train(folder).args(SMALL).output().unwrap());
+    run(folder, COPY);
     let mut command = train(folder);
     command.args(["generate", "runs/copy-1"]).write_stdin(lines);
     let output = succeed(&command.output().unwrap());
@@ -186,7 +187,7 @@ fn a_history_that_cannot_be_written_is_mentioned_once() {
 #[test]
 fn a_score_asks_for_source_and_target() {
     let folder = tempfile::tempdir().unwrap();
-    succeed(&train(folder.path()).args(SMALL).output().unwrap());
+    run(folder.path(), COPY);
     let arguments = ["generate", "runs/copy-1", "--score"];
     let mut command = train(folder.path());
     let expected = succeed(

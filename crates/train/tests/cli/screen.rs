@@ -6,7 +6,8 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::{SMALL, succeed, text};
+use super::task::{COPY, SIZE};
+use super::{succeed, text};
 
 /// Escape sequence that ends the alternate screen.
 const LEAVE: &str = "\x1b[?1049l";
@@ -40,13 +41,11 @@ struct OnTerminal<'a> {
 impl<'a> OnTerminal<'a> {
     fn start(
         folder: &'a Path,
-        arguments: &[&str],
+        line: &str,
         (columns, rows): (u16, u16),
         variables: &[(&str, &str)],
     ) -> Self {
-        let words = [&[env!("CARGO_BIN_EXE_train")], arguments]
-            .concat()
-            .join(" ");
+        let words = format!("{} {line}", env!("CARGO_BIN_EXE_train"));
         let mut command = Command::new("script");
         command
             .args(["--quiet", "--return", "--command", SHELL, "/dev/null"])
@@ -190,10 +189,8 @@ fn screen(output: &str) -> String {
 }
 
 /// Arguments of a run that ends only if it is stopped.
-fn long() -> Vec<&'static str> {
-    let mut arguments = SMALL.to_vec();
-    arguments[1] = "1000000";
-    [&arguments[..], &["--eval-every", "50", "--run-dir", "run"]].concat()
+fn long() -> String {
+    format!("{SIZE} --steps 1000000 --eval-every 50 --run-dir run")
 }
 
 fn has_checkpoint(folder: &Path) -> bool {
@@ -274,7 +271,7 @@ fn a_resized_terminal_shows_more_charts() {
 #[test]
 fn a_run_that_ends_prints_its_results_below_its_curves() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = [&SMALL[..], &["--eval-every", "3"]].concat();
+    let arguments = format!("{COPY} --eval-every 3");
     let program = OnTerminal::start(folder.path(), &arguments, (80, 24), &[]);
     let (code, _, after) = program.end();
     assert_eq!(code, 0, "{after}");
@@ -292,14 +289,14 @@ fn a_run_that_ends_prints_its_results_below_its_curves() {
 #[test]
 fn no_color_and_the_flag_leave_no_colours() {
     let folder = tempfile::tempdir().unwrap();
-    let always: (&[&str], &[(&str, &str)]) = (&["--color", "always"], &[("NO_COLOR", "1")]);
+    let no_color = &[("NO_COLOR", "1")][..];
     for (flags, variables, has_colors) in [
-        (always.0, always.1, true),
-        (&["--color", "never"], &[], false),
-        (&[], &[("NO_COLOR", "1")], false),
-        (&[], &[], true),
+        ("--color always", no_color, true),
+        ("--color never", &[], false),
+        ("", no_color, false),
+        ("", &[], true),
     ] {
-        let arguments = [&SMALL[..], &["--eval-every", "3"], flags].concat();
+        let arguments = format!("{COPY} --eval-every 3 {flags}");
         let program = OnTerminal::start(folder.path(), &arguments, (80, 24), variables);
         let (code, output, _) = program.end();
         assert_eq!(code, 0, "{output}");
@@ -323,7 +320,7 @@ fn has_color(output: &str) -> bool {
 fn a_dumb_terminal_and_ci_get_plain_lines() {
     let folder = tempfile::tempdir().unwrap();
     for variable in [("TERM", "dumb"), ("CI", "true")] {
-        let arguments = [&SMALL[..], &["--eval-every", "3", "--color", "never"]].concat();
+        let arguments = format!("{COPY} --eval-every 3 --color never");
         let program = OnTerminal::start(folder.path(), &arguments, (80, 24), &[variable]);
         let (code, _, output) = program.end();
         assert_eq!(code, 0, "{output}");
@@ -335,55 +332,46 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
 #[test]
 fn pipes_have_colours_only_if_they_are_forced() {
     let folder = tempfile::tempdir().unwrap();
-    let run = |flags: &[&str], variables: &[(&str, &str)]| {
+    let run = |flags: &str, variables: &[(&str, &str)]| {
         let mut command = super::train(folder.path());
         command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
         command
             .env("RUST_LOG", "info")
             .envs(variables.iter().copied());
-        let output = command.args(SMALL).args(flags).output().unwrap();
+        let flags = format!("{COPY} {flags}");
+        let output = command.args(flags.split_whitespace()).output().unwrap();
         (succeed(&output), text(&output.stderr))
     };
-    let (stdout, stderr) = run(&[], &[]);
+    let (stdout, stderr) = run("", &[]);
     assert!(
         !stdout.contains('\x1b') && !stderr.contains('\x1b'),
         "{stderr:?}"
     );
     for (flags, variables) in [
-        (&["--color", "always"][..], &[][..]),
-        (&[], &[("CLICOLOR_FORCE", "1")]),
+        ("--color always", &[][..]),
+        ("", &[("CLICOLOR_FORCE", "1")]),
     ] {
         let (stdout, stderr) = run(flags, variables);
         assert!(stdout.contains("\x1b[31m(wrong)\x1b[0m"), "{stdout:?}");
         assert!(stderr.contains('\x1b'), "{stderr:?}");
     }
-    let (stdout, _) = run(&[], &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]);
+    let (stdout, _) = run("", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]);
     assert!(!stdout.contains('\x1b'), "{stdout:?}");
 }
 
 #[test]
 fn a_new_run_describes_its_model_data_and_device() {
     let folder = tempfile::tempdir().unwrap();
-    let output = super::train(folder.path()).args(SMALL).output().unwrap();
+    let output = super::output(folder.path(), COPY);
     succeed(&output);
     let stderr = text(&output.stderr);
-    let table: Vec<&str> = stderr
-        .lines()
-        .skip(1)
-        .take_while(|line| !line.contains("step"))
-        .collect();
-    assert!((6..=12).contains(&table.len()), "{stderr}");
     let row = |name: &str| {
-        let line = table.iter().find(|line| line.starts_with(name));
-        *line.unwrap_or_else(|| panic!("no {name}: {stderr}"))
+        let line = stderr.lines().skip(1).find(|line| line.starts_with(name));
+        line.unwrap_or_else(|| panic!("no {name}: {stderr}"))
     };
     let summary = super::json(&folder.path().join("runs/copy-1/summary.json"));
-    let total = row("total")
-        .split_whitespace()
-        .nth(1)
-        .unwrap()
-        .replace(',', "");
-    assert_eq!(total, summary["parameters"].to_string());
+    let total = row("total").split_whitespace().nth(1).unwrap();
+    assert_eq!(total.replace(',', ""), summary["parameters"].to_string());
     assert!(row("encoder").contains("d_model 16"));
     assert!(row("memory").contains("optimizer"));
     assert!(row("data").contains("batches of 8"));

@@ -5,24 +5,18 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::task::run;
-use super::text_task::{corpus, fit};
-use super::{succeed, text, train};
+use super::text_task::{corpus_line, fit};
+use super::{output, succeed, text, train};
 
 #[test]
 fn each_side_has_its_own_lengths_and_vocabulary() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let flags = corpus(folder, 200);
-    let with = |more: &str| -> Vec<String> {
-        let more = more.split_whitespace().map(String::from);
-        flags.iter().cloned().chain(more).collect()
-    };
-    let config = |name: &str| -> Value {
-        let json = fs::read(folder.join(name).join("config.json")).unwrap();
-        serde_json::from_slice(&json).unwrap()
-    };
+    let flags = corpus_line(folder, 200);
+    let with = |more: &str| format!("{flags} {more}");
+    let config = |name: &str| -> Value { super::json(&folder.join(name).join("config.json")) };
     let sides = "--vocab-size 300,280 --max-length 90,60 --overlong cut";
-    let output = fit(folder, "sides", "2", &with(sides));
+    let output = fit(folder, "sides", 2, &with(sides));
     succeed(&output);
     let found = config("sides");
     assert_eq!(found["model"]["source_vocab_size"], 300);
@@ -32,35 +26,21 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         found["data"]["max_length"],
         json!({"source": 90, "target": 60})
     );
-    let stderr = text(&fit(folder, "again", "2", &with("--max-length 256,3")).stderr);
+    let stderr = text(&fit(folder, "again", 2, &with("--max-length 256,3")).stderr);
     let expected = "have a source of more than 256 tokens or a target of more than 3: skipped";
     assert!(stderr.contains(expected), "{stderr}");
 
-    for (more, expected) in [
-        (
-            "--max-length 0,9",
-            "--max-length 0,9: must be at least 1 and at most 100000",
-        ),
-        (
-            "--vocab-size 300,3",
-            "--vocab-size 300,3: must be at least 5",
-        ),
-        (
-            "--vocab-size 9,300",
-            "--vocab-size 9,300: is too small: the sources need at least",
-        ),
-        (
-            "--vocab-size 300,299 --joint-vocabulary",
-            "--vocab-size 300,299: must be one size for both sides",
-        ),
-        (
-            "--max-length 2,1",
-            "has no pair of at most data.max_length (2,1) tokens",
-        ),
-        ("--max-length x", "--max-length x: must be a whole number"),
-        ("--max-length 3,", "must be a whole number"),
-    ] {
-        let output = fit(folder, "wrong", "2", &with(more));
+    let table = "
+        --max-length 0,9 | --max-length 0,9
+        --vocab-size 300,3 | --vocab-size 300,3
+        --vocab-size 9,300 | --vocab-size 9,300
+        --vocab-size 300,299 --joint-vocabulary | --vocab-size 300,299
+        --max-length 2,1 | data.max_length (2,1)
+        --max-length x | --max-length x
+        --max-length 3, | --max-length";
+    for line in table.lines().skip(1) {
+        let (more, expected) = line.split_once(" | ").unwrap();
+        let output = fit(folder, "wrong", 2, &with(more));
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{more}: {stderr}");
         let last = stderr.lines().last().unwrap();
@@ -72,20 +52,19 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
 fn each_side_has_its_own_padding() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let flags = corpus(folder, 200);
-    let small = ["--vocab-size", "400,280"].map(String::from);
-    succeed(&fit(folder, "first", "2", &[&flags[..], &small].concat()));
+    let flags = format!("{} --vocab-size 400,280", corpus_line(folder, 200));
+    succeed(&fit(folder, "first", 2, &flags));
     // A source tokeniser without a padding token gets one as its last token. The id of this token,
     // 400, is larger than all ids of targets.
     let json = fs::read_to_string(folder.join("first/source.tokenizer.json")).unwrap();
     fs::write(folder.join("mine.json"), json.replace("<pad>", "<none>")).unwrap();
-    let mine = ["--source-tokenizer-file", "mine.json"].map(String::from);
-    let target = ["--vocab-size", "400,280"].map(String::from);
-    let all = [&flags[..], &mine, &target].concat();
-    let output = fit(folder, "run", "20", &all);
-    succeed(&output);
-    let config = fs::read(folder.join("run/config.json")).unwrap();
-    let config: Value = serde_json::from_slice(&config).unwrap();
+    succeed(&fit(
+        folder,
+        "run",
+        20,
+        &format!("{flags} --source-tokenizer-file mine.json"),
+    ));
+    let config = super::json(&folder.join("run/config.json"));
     assert_eq!(config["model"]["pad_id"], 400);
     assert_eq!(config["model"]["target_vocab_size"], 280);
     // Padding changes nothing: a line has the same output alone and in a batch.
@@ -119,8 +98,7 @@ fn each_side_has_its_own_padding() {
         }
         assert_eq!(together, alone, "{flags}");
     }
-    let summary: Value =
-        serde_json::from_slice(&fs::read(folder.join("run/summary.json")).unwrap()).unwrap();
+    let summary = super::json(&folder.join("run/summary.json"));
     let evaluation: Value = serde_json::from_str(&run(folder, "eval run --json")).unwrap();
     let loss = |value: &Value, name: &str| value[name].as_f64().unwrap();
     let difference = loss(&evaluation, "loss") - loss(&summary, "valid_loss");
@@ -131,26 +109,19 @@ fn each_side_has_its_own_padding() {
 fn the_tiny_preset_is_not_advised_to_who_uses_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let flags = corpus(folder, 50);
-    let warning = |flags: &[&str]| {
-        let mut command = train(folder);
-        command
-            .args(["fit", "--task", "text", "--steps", "2"])
-            .args(flags);
-        let output = command.output().unwrap();
+    let flags = corpus_line(folder, 50);
+    let warning = |more: &str| {
+        let output = output(folder, &format!("fit --task text --steps 2 {flags} {more}"));
         let stderr = text(&output.stderr);
-        let warning = stderr.lines().find(|line| line.starts_with("warning: "));
-        warning
-            .map(String::from)
-            .unwrap_or_else(|| panic!("{stderr}"))
+        let mut lines = stderr.lines().map(String::from);
+        lines
+            .find(|line| line.starts_with("warning: "))
+            .expect("a warning")
     };
-    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let small = [&flags[..], &["--d-ff", "8", "--layers", "1"]].concat();
-    assert!(warning(&small).contains("try --preset tiny, a smaller --warmup"));
-    let tiny = [&flags[..], &["--preset", "tiny"]].concat();
-    let warning = warning(&tiny);
+    assert!(warning("--d-ff 8 --layers 1").contains("--preset tiny"));
+    let warning = warning("--preset tiny");
     assert!(
-        warning.contains("--warmup 200 of 2 steps") && !warning.contains("--preset"),
+        warning.contains("--warmup 200") && !warning.contains("--preset"),
         "{warning}"
     );
 }

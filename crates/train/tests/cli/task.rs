@@ -1,17 +1,18 @@
 //! The tasks of `train fit`.
 
-use std::path::Path;
-
-use super::{json, refused, succeed, text, train};
+pub(crate) use super::run;
+use super::{all_rejected, json, succeed, text, train};
 
 /// Flags of a small model, without flags that belong to a single task.
 pub const TINY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1";
 
-/// Runs a command, and returns what it prints on stdout.
-pub fn run(folder: &Path, flags: &str) -> String {
-    let flags = flags.split_whitespace();
-    succeed(&train(folder).args(flags).output().unwrap())
-}
+/// The flags of [`COPY`] without `--steps`.
+pub const SIZE: &str = "--batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1 --symbols 9 \
+    --max-length 5 --dropout 0.1";
+
+/// Flags of a run of the copy task that takes at most a second, as in [`super::SMALL`].
+pub const COPY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1 \
+    --symbols 9 --max-length 5 --dropout 0.1";
 
 #[test]
 fn every_task_trains_and_generates() {
@@ -30,64 +31,30 @@ fn every_task_trains_and_generates() {
         let mut generate = train(folder.path());
         generate.args(["generate", &name]).write_stdin(source);
         assert_eq!(succeed(&generate.output().unwrap()).lines().count(), 1);
-        let output = train(folder.path())
-            .args(["generate", &name])
-            .write_stdin("3 x")
-            .output()
-            .unwrap();
+        let mut wrong = train(folder.path());
+        wrong.args(["generate", &name]).write_stdin("3 x");
+        let output = wrong.output().unwrap();
         assert_eq!(output.status.code(), Some(2));
-        let symbols = if task == "add" { "0 to 9, +" } else { "1 to 9" };
-        let expected = format!("\"x\" is not a symbol, which are {symbols} in this run");
-        assert!(text(&output.stderr).contains(&expected));
+        assert!(text(&output.stderr).contains("\"x\""));
     }
 }
 
 #[test]
 fn flags_of_other_tasks_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
-    for (flags, expected) in [
-        (
-            "--task add --symbols 5",
-            "--symbols 5: is not a setting of --task add, which has --max-digits",
-        ),
-        (
-            "--task add --min-length 2",
-            "--min-length 2: is not a setting of --task add",
-        ),
-        (
-            "--task add --max-length 9",
-            "--max-length 9: is not a setting of --task add",
-        ),
-        (
-            "--max-digits 3",
-            "--max-digits 3: is not a setting of --task copy, which has --symbols, --min-length, --max-length",
-        ),
-        (
-            "--task sort --max-digits 3",
-            "--max-digits 3: is not a setting of --task sort",
-        ),
-        (
-            "--preset annotated-copy --max-digits 3",
-            "--max-digits 3: is not a setting of --task annotated-copy, which has no settings",
-        ),
-        (
-            "--task add --max-digits 0",
-            "--max-digits 0: must be at least 1 and at most 1000",
-        ),
-        (
-            "--task add --max-digits 1001",
-            "--max-digits 1001: must be at least 1 and at most 1000",
-        ),
-        ("--task add --max-digits -1", "must be a whole number"),
-        (
-            "--task reverse --symbols 0",
-            "--symbols 0: must be at least 1",
-        ),
-        ("--task subtract", "copy, reverse, sort, add"),
-    ] {
-        let arguments: Vec<&str> = flags.split(' ').collect();
-        refused(folder.path(), &arguments, &[expected]);
-    }
+    let table = "
+        --task add --symbols 5 | --symbols 5: is not a setting of --task add, which has --max-digits
+        --task add --min-length 2 | --min-length 2
+        --task add --max-length 9 | --max-length 9
+        --max-digits 3 | --max-digits 3
+        --task sort --max-digits 3 | --max-digits 3
+        --preset annotated-copy --max-digits 3 | --max-digits 3
+        --task add --max-digits 0 | --max-digits 0
+        --task add --max-digits 1001 | --max-digits 1001
+        --task add --max-digits -1 | --max-digits
+        --task reverse --symbols 0 | --symbols 0
+        --task subtract | copy, reverse, sort, add";
+    all_rejected(folder.path(), "", table);
 }
 
 #[test]
@@ -95,17 +62,10 @@ fn small_tasks_are_learned() {
     let folder = tempfile::tempdir().unwrap();
     // Addition of numbers with two digits takes longer to learn, so the test requires only 10 %
     // correct sums. By chance, less than 1 % would be correct.
+    let small = "--symbols 9 --max-length 5 --steps 500 --set optimization.schedule.factor=1";
     for (task, flags, least) in [
-        (
-            "reverse",
-            "--symbols 9 --max-length 5 --steps 500 --set optimization.schedule.factor=1",
-            0.9,
-        ),
-        (
-            "sort",
-            "--symbols 9 --max-length 5 --steps 500 --set optimization.schedule.factor=1",
-            0.9,
-        ),
+        ("reverse", small, 0.9),
+        ("sort", small, 0.9),
         ("add", "--max-digits 2 --steps 900", 0.1),
     ] {
         let size = "--layers 1 --batch-size 32 --d-model 32 --d-ff 64";
