@@ -360,12 +360,13 @@ fn rejected(folder: &Path, line: &str, expected: &[&str]) {
     );
 }
 
-/// Checks that each command line of a table is [`refused`]. In a line of the table, ` | ` is
-/// followed by what the error must name. `before` begins each command line.
+/// Checks that each command line of a table is [`refused`]. In a line of the table, each ` | ` is
+/// followed by something that the error must name. `before` begins each command line.
 fn all_rejected(folder: &Path, before: &str, table: &str) {
     for line in table.lines().filter(|line| !line.trim().is_empty()) {
         let (flags, expected) = line.split_once(" | ").expect("a line has two columns");
-        rejected(folder, &format!("{before} {flags}"), &[expected]);
+        let expected: Vec<&str> = expected.split(" | ").collect();
+        rejected(folder, &format!("{before} {flags}"), &expected);
     }
 }
 

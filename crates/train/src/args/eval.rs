@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use training::data::Split;
 
-use super::lengths::LengthArgs;
-use super::parse::{fields, listed, whole_number};
+use super::parse::{fields, whole_number};
 use super::score::MetricArgs;
 use super::search::BeamArgs;
+use super::settings::LengthArgs;
 use super::trained::TrainedArgs;
-use super::values::HELD_OUT;
 
 /// Flags of `eval`.
 #[derive(Clone, Debug, Args)]
@@ -39,7 +39,7 @@ pub struct EvalArgs {
     pub metric: MetricArgs,
     /// Split to evaluate [default: test; text: validation, the only one]. Without --eval-lengths, as
     /// many of its sequences are evaluated as at the end of training, or all pairs of text
-    #[arg(long, value_parser = listed::<Split>(HELD_OUT), conflicts_with_all = ["source", "pairs"])]
+    #[arg(long, value_parser = held_out(), conflicts_with_all = ["source", "pairs"])]
     pub split: Option<Split>,
     /// Sequences in a batch [default: at most 250, fewer for wide beams and
     /// long sequences]
@@ -64,4 +64,12 @@ pub struct EvalArgs {
     /// Print one JSON object, or one per length
     #[arg(long)]
     pub json: bool,
+}
+
+fn held_out() -> impl TypedValueParser<Value = Split> {
+    let all = [("validation", Split::Validation), ("test", Split::Test)];
+    PossibleValuesParser::new(all.map(|(name, _)| name)).map(move |name| {
+        let found = all.into_iter().find(|(known, _)| *known == name);
+        found.expect("clap checks the name").1
+    })
 }

@@ -25,7 +25,6 @@ mod search;
 mod settings;
 mod tokenize;
 mod trained;
-mod values;
 mod weights;
 
 pub use bench::{BenchArgs, Measured, Shape};

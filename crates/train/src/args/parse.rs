@@ -19,9 +19,6 @@ pub fn whole_number<N: FromStr>(text: &str) -> Result<N, String> {
 /// Description of a positive number, such as a factor.
 pub const POSITIVE: &str = "a number above 0, such as 1.5 or 2e-3";
 
-/// Description of a probability that is less than 1.
-pub const FRACTION: &str = "a number of at least 0 and less than 1, such as 0.1";
-
 /// Returns a parser of numbers. Its error says that the text must be `expected`. The parser does
 /// not check the range of the number, but rejects one that `N` rounds to 0 or to infinity.
 pub fn number<N: FromStr + Into<f64> + Copy>(
@@ -52,36 +49,6 @@ pub fn fields(text: &str) -> Result<[String; 2], String> {
     Ok(serde_json::from_value(fields).expect("they are two names"))
 }
 
-/// Choices of a flag, each as `NAME: DESCRIPTION`. `--help` shows the description.
-pub type Choices = &'static [&'static str];
-
-/// Returns the name and the description of each choice.
-pub fn described(choices: Choices) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let split = |choice: &&'static str| choice.split_once(": ").expect("it has a description");
-    choices.iter().map(split)
-}
-
-/// Returns the parser of a flag with these choices, each a pair of a name and a help text. `read`
-/// turns a name into the flag's value.
-pub fn parser<T: Clone + Send + Sync + 'static>(
-    choices: impl Iterator<Item = (&'static str, &'static str)>,
-    read: impl Fn(String) -> T + Clone + Send + Sync + 'static,
-) -> impl TypedValueParser<Value = T> {
-    let values = choices.map(|(name, help)| PossibleValue::new(name).help(help));
-    PossibleValuesParser::new(values).map(read)
-}
-
-/// Returns the parser of a flag with these choices. The names of the choices are also the names of
-/// `T`'s variants in `config.json`.
-pub fn listed<T>(choices: Choices) -> impl TypedValueParser<Value = T>
-where
-    T: DeserializeOwned + Clone + Send + Sync + 'static,
-{
-    parser(described(choices), |name| {
-        serde_json::from_value(name.into()).expect("clap checks the name")
-    })
-}
-
 /// Returns the parser of a flag with the choices of a setting.
 pub fn chosen<T>(choices: fn() -> setting::Choices) -> impl TypedValueParser<Value = T>
 where
@@ -97,13 +64,11 @@ where
 /// Returns the parser of a flag whose choices are defined by the `transformer` crate.
 pub fn named<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
     let all = C::ALL.iter();
-    parser(
-        all.map(|choice| (choice.name(), choice.summary())),
-        |name| {
-            name.parse()
-                .unwrap_or_else(|error| unreachable!("clap checks the name, but {error}"))
-        },
-    )
+    let values = all.map(|choice| PossibleValue::new(choice.name()).help(choice.summary()));
+    PossibleValuesParser::new(values).map(|name| {
+        name.parse()
+            .unwrap_or_else(|error| unreachable!("clap checks the name, but {error}"))
+    })
 }
 
 /// Returns the name that clap derives for a variant of an enum.

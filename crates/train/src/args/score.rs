@@ -3,11 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use training::metrics::Tokenizer;
-
-use super::parse::{described, parser};
-use super::values::BLEU_TOKENIZER;
 
 /// Flags of `score`.
 #[derive(Clone, Debug, Args)]
@@ -30,7 +27,7 @@ pub struct ScoreArgs {
 /// Flags about the comparison of texts.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct MetricArgs {
-    /// BLEU tokenisation
+    /// BLEU tokenisation: that of mteval-v13a, or none for texts that are tokenised already
     #[arg(long, default_value = "13a", value_parser = bleu_tokenizer())]
     pub tokenize: Tokenizer,
     /// Ignore case
@@ -39,7 +36,7 @@ pub struct MetricArgs {
 }
 
 fn bleu_tokenizer() -> impl TypedValueParser<Value = Tokenizer> {
-    parser(described(BLEU_TOKENIZER), |name| {
+    PossibleValuesParser::new(Tokenizer::ALL.map(Tokenizer::name)).map(|name| {
         let found = Tokenizer::ALL.into_iter().find(|one| one.name() == name);
         found.expect("clap checks the name")
     })

@@ -1,13 +1,25 @@
 //! Flags of beam search, and checks of the settings of a generation.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use training::error::UsageError;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 use transformer::{ConfigError, TransformerConfig};
 
 use super::check::{needs, reject};
 use super::parse::{name_of, number, whole_number};
-use super::values::Penalty;
+
+/// Choices of `--length-penalty`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Penalty {
+    /// By log-probability
+    None,
+    /// By mean log-probability per token
+    Average,
+    /// By log-probability / ((5 + length) / 6)^alpha, as in the paper
+    Gnmt,
+    /// By log-probability / length^alpha, as in Hugging Face's library
+    Power,
+}
 
 /// Flags of a beam search.
 #[derive(Clone, Debug, Default, Args)]

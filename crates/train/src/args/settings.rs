@@ -3,11 +3,11 @@
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::Value;
-use training::config::{ModelSettings, RunConfig, TextSize, all_settings};
+use training::config::{LengthsConfig, ModelSettings, RunConfig, TextSize, all_settings};
 use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
-use training::data::{DataConfig, SYNTHETIC_TASKS, TASK};
-use training::error::UsageError;
-use training::setting::{Flag, Kind, Setting, shown};
+use training::data::{DataConfig, NamedTask, SYNTHETIC_TASKS, TASK};
+use training::error::{UsageError, check_bounds};
+use training::setting::{Flag, Kind, Section, Setting, shown};
 
 use super::parse::recorded_path;
 
@@ -48,33 +48,9 @@ const ALSO: &[(&Setting, &Setting, Option<&str>)] = &[
     (TrainSettings::fields, ValidSettings::fields, None),
 ];
 
-/// The flags of the settings of all tasks.
-#[derive(Clone, Debug, Default)]
-pub struct SettingArgs(Given);
-
-/// The flags of the settings of the synthetic tasks.
-#[derive(Clone, Debug, Default)]
-pub struct TaskArgs(Given);
-
 /// The flags that are given, in the order of the settings, each with its value.
 #[derive(Clone, Debug, Default)]
 pub struct Given(Vec<(&'static Setting, String)>);
-
-impl std::ops::Deref for SettingArgs {
-    type Target = Given;
-
-    fn deref(&self) -> &Given {
-        &self.0
-    }
-}
-
-impl std::ops::Deref for TaskArgs {
-    type Target = Given;
-
-    fn deref(&self) -> &Given {
-        &self.0
-    }
-}
 
 impl Given {
     /// Returns the value of the flag of a setting; `None` if it is not given.
@@ -137,8 +113,13 @@ fn heading(setting: &Setting) -> Option<usize> {
     headings.max().map(|(_, at)| at)
 }
 
-/// Adds the flags of the settings that `is_wanted` accepts to a command.
-fn add_flags(mut command: Command, is_wanted: impl Fn(&Setting) -> bool) -> Command {
+/// Adds the flags of the settings that `is_wanted` accepts to a command, with their defaults in a
+/// new run if these apply.
+fn add_flags(
+    mut command: Command,
+    has_defaults: bool,
+    is_wanted: impl Fn(&Setting) -> bool,
+) -> Command {
     let [copy, text] =
         [RunConfig::copy(), RunConfig::text(TextSize::Small)].map(|config| config.settings());
     for (setting, flag) in with_flags() {
@@ -147,6 +128,7 @@ fn add_flags(mut command: Command, is_wanted: impl Fn(&Setting) -> bool) -> Comm
         }
         let [copy, text] = [&copy, &text].map(|settings| default_of(settings, setting));
         let default = match (copy, text) {
+            _ if !has_defaults => String::new(),
             _ if setting == TASK => " [default: text if a corpus is given, else copy]".into(),
             (Some(copy), Some(text)) if copy != text => {
                 format!(" [default: {copy}; text: {text}]")
@@ -213,8 +195,21 @@ fn read(matches: &ArgMatches) -> Given {
     Given(given.collect())
 }
 
+/// Defines the flags of some settings.
 macro_rules! args {
-    ($name:ident, $is_wanted:expr) => {
+    ($(#[$meta:meta])* $name:ident, $has_defaults:literal, $is_wanted:expr) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default)]
+        pub struct $name(Given);
+
+        impl std::ops::Deref for $name {
+            type Target = Given;
+
+            fn deref(&self) -> &Given {
+                &self.0
+            }
+        }
+
         impl FromArgMatches for $name {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
                 Ok(Self(read(matches)))
@@ -228,7 +223,7 @@ macro_rules! args {
 
         impl Args for $name {
             fn augment_args(command: Command) -> Command {
-                add_flags(command, $is_wanted)
+                add_flags(command, $has_defaults, $is_wanted)
             }
 
             fn augment_args_for_update(command: Command) -> Command {
@@ -238,9 +233,58 @@ macro_rules! args {
     };
 }
 
-args!(SettingArgs, |_| true);
-args!(TaskArgs, |setting| {
-    let of = |data: &DataConfig| data.settings().contains(&setting);
-    let is_of_task = |task: &training::data::NamedTask| of(&(task.data)());
-    setting == TASK || SYNTHETIC_TASKS.iter().any(is_of_task)
-});
+args!(
+    /// The flags of the settings of all tasks.
+    SettingArgs,
+    true,
+    |_| true
+);
+
+args!(
+    /// The flags of the settings of the synthetic tasks.
+    TaskArgs,
+    true,
+    |setting| {
+        let of = |data: &DataConfig| data.settings().contains(&setting);
+        let is_of_task = |task: &NamedTask| of(&(task.data)());
+        setting == TASK || SYNTHETIC_TASKS.iter().any(is_of_task)
+    }
+);
+
+args!(
+    /// The flags of an evaluation by length.
+    LengthArgs,
+    true,
+    |setting| LengthsConfig::SETTINGS.contains(&setting)
+);
+
+impl LengthArgs {
+    /// Returns the settings of the evaluation by length; `None` without its flags.
+    ///
+    /// # Errors
+    ///
+    /// Wrong lengths, a number of sequences that is out of range, or `--sequences` without
+    /// `--eval-lengths`.
+    pub fn config(&self) -> Result<Option<LengthsConfig>, UsageError> {
+        let by_length = self.apply(RunConfig::copy())?.evaluation.by_length;
+        by_length.as_ref().map_or(Ok(()), check_bounds)?;
+        Ok(by_length)
+    }
+}
+
+args!(
+    /// The flags of the settings that weights do not show.
+    WeightArgs,
+    false,
+    |setting| {
+        [
+            ModelSettings::n_heads,
+            ModelSettings::norm_placement,
+            ModelSettings::activation,
+            ModelSettings::positions,
+            ModelSettings::dropout,
+            ModelSettings::weight_tying,
+        ]
+        .contains(&setting)
+    }
+);

@@ -3,17 +3,20 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use training::config::ModelSettings;
 use training::data::TASK;
 use training::error::UsageError;
 use training::pretrained::is_pretrained;
 use training::run::checkpoint::CheckpointSelector;
+use training::setting::Setting;
 use transformer::weights::{Dtype, ImportOptions, Layout};
-use transformer::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
 use super::check::{needs, reject};
-use super::parse::{FRACTION, named, number, whole_number};
+use super::parse::{assignment, named};
 use super::run_folder::run_folder;
-use super::settings::TaskArgs;
+use super::settings::{TaskArgs, WeightArgs};
 
 /// Flags about the names of tensors in a file.
 #[derive(Clone, Debug, Default, Args)]
@@ -50,77 +53,6 @@ fn rename(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Hyper-parameters that do not follow from the weights.
-#[derive(Clone, Debug, Default, Args)]
-pub struct ModelArgs {
-    /// Number of attention heads; required unless the file or its `config.json` has it
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
-    pub heads: Option<usize>,
-    /// Placement of layer normalisation [default: that of the file or its config.json, else the
-    /// layout's; paper, torch-nn: post]
-    #[arg(long, value_parser = named::<NormPlacement>())]
-    pub norm: Option<NormPlacement>,
-    /// Activation function of the feed-forward networks [default: that of the file or its
-    /// config.json, else relu; bart: gelu; marian: swish; t5-gated: geglu-tanh]
-    #[arg(long, value_parser = named::<Activation>())]
-    pub activation: Option<Activation>,
-    /// Positional encoding [default: recognised from the file's tables, else that of the file or
-    /// its config.json, else the layout's]
-    #[arg(long, value_parser = named::<Positions>())]
-    pub positions: Option<Positions>,
-    /// Maximum tokens of a sequence [default: that of the file or its config.json, else 5000;
-    /// m2m100: 1024]
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
-    pub max_len: Option<usize>,
-    /// Epsilon of the layer norms [default: that of the file or its config.json, else 1e-5;
-    /// annotated: 2e-6; t5, t5-gated: 1e-6]
-    #[arg(long, value_name = "EPSILON", allow_negative_numbers = true, value_parser = number::<f64>("a number above 0, such as 1e-5"))]
-    pub norm_epsilon: Option<f64>,
-    /// Divisor of the layer norms' variance [default: that of the file, else biased; annotated:
-    /// unbiased]
-    #[arg(long, value_parser = named::<NormVariance>())]
-    pub norm_variance: Option<NormVariance>,
-    /// Whether embeddings are multiplied by the square root of the width [default: as in the file
-    /// or its config.json, else true; bart, t5, t5-gated: false]
-    #[arg(long, value_name = "BOOL")]
-    pub scale_embeddings: Option<bool>,
-    /// Id of the padding token [default: that of the file or its config.json, else 0; bart, m2m100:
-    /// 1; marian: the last]
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<u32>)]
-    pub pad_id: Option<u32>,
-    /// Dropout probability for further training [default: that of the file or its config.json, else
-    /// 0]
-    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>(FRACTION))]
-    pub dropout: Option<f64>,
-    /// Vocabulary matrices that are shared [default: those that are equal, or that the file lacks]
-    #[arg(long, value_parser = named::<WeightTying>())]
-    pub weight_tying: Option<WeightTying>,
-    /// Skip tensors and other objects that the model does not have
-    #[arg(long)]
-    pub allow_unused: bool,
-}
-
-impl ModelArgs {
-    /// Returns the options of the import.
-    pub fn options(&self, names: &NameArgs) -> ImportOptions {
-        ImportOptions {
-            n_heads: self.heads,
-            activation: self.activation,
-            norm_placement: self.norm,
-            norm_epsilon: self.norm_epsilon,
-            norm_variance: self.norm_variance,
-            scale_embeddings: self.scale_embeddings,
-            positions: self.positions,
-            max_len: self.max_len,
-            weight_tying: self.weight_tying,
-            pad_id: self.pad_id,
-            dropout: self.dropout,
-            allow_unused: self.allow_unused,
-            ..names.options()
-        }
-    }
-}
-
 /// Flags of `import`.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
@@ -131,7 +63,14 @@ pub struct ImportArgs {
     pub names: NameArgs,
     /// Hyper-parameters that do not follow from the weights.
     #[command(flatten)]
-    pub model: ModelArgs,
+    pub model: WeightArgs,
+    /// Set another setting of the model by its path, such as model.norm_epsilon=1e-6; may be given
+    /// several times
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
+    pub set: Vec<(String, String)>,
+    /// Skip tensors and other objects that the model does not have
+    #[arg(long)]
+    pub allow_unused: bool,
     /// Write a safetensors file with this program's names and the model's configuration
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
@@ -161,6 +100,57 @@ impl ImportArgs {
     pub fn is_text(&self) -> bool {
         let is_other = self.task.of(TASK).is_some_and(|task| task != "text");
         is_pretrained(&self.file) && !is_other && self.task.settings().next().is_none()
+    }
+
+    /// Returns the options of the import.
+    ///
+    /// # Errors
+    ///
+    /// A setting that is not one of the model's, or that the file has, or a value that is not valid.
+    pub fn options(&self) -> Result<ImportOptions, UsageError> {
+        let mut model = serde_json::Map::new();
+        let given = self.model.settings();
+        let given = given.map(|setting| (setting, self.model.of(setting).unwrap_or_default()));
+        let mut given: Vec<_> = given.collect();
+        for (path, value) in &self.set {
+            let mut settings = ModelSettings::SETTINGS.iter();
+            let setting = settings.find(|setting| setting.path == path);
+            let unknown = || UsageError::new("--set", path, "is not a setting of the model");
+            given.push((setting.ok_or_else(unknown)?, value));
+        }
+        for (setting, text) in given {
+            let value = setting.read_text(text);
+            let wrong = |expected| UsageError::setting(setting, text, expected);
+            model.insert(setting.key().into(), value.map_err(wrong)?);
+        }
+        fn take<T: DeserializeOwned>(
+            model: &mut serde_json::Map<String, Value>,
+            setting: &'static Setting,
+        ) -> Result<Option<T>, UsageError> {
+            let value = model.remove(setting.key());
+            let read = value.map(|value| serde_json::from_value(value.clone()));
+            read.transpose()
+                .map_err(|error| UsageError::setting(setting, "", error.to_string()))
+        }
+        let options = ImportOptions {
+            n_heads: take(&mut model, ModelSettings::n_heads)?,
+            activation: take(&mut model, ModelSettings::activation)?,
+            norm_placement: take(&mut model, ModelSettings::norm_placement)?,
+            norm_epsilon: take(&mut model, ModelSettings::norm_epsilon)?,
+            norm_variance: take(&mut model, ModelSettings::norm_variance)?,
+            scale_embeddings: take(&mut model, ModelSettings::scale_embeddings)?,
+            positions: take(&mut model, ModelSettings::positions)?,
+            max_len: take(&mut model, ModelSettings::max_len)?,
+            weight_tying: take(&mut model, ModelSettings::weight_tying)?,
+            pad_id: take(&mut model, ModelSettings::pad_id)?,
+            dropout: take(&mut model, ModelSettings::dropout)?,
+            allow_unused: self.allow_unused,
+            ..self.names.options()
+        };
+        let expected = "follows from the file or its layout";
+        model.keys().next().map_or(Ok(options), |key| {
+            Err(UsageError::new(format!("--set model.{key}"), "", expected))
+        })
     }
 
     /// Rejects an import that writes nothing, flags of a task without `--run-dir`, and languages

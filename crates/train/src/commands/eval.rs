@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
+use training::config::LengthsConfig;
 use training::data::{Codec, DataConfig, Decoded, Split};
 use training::evaluation::{self, ByLength};
 use training::run::checkpoint::CheckpointSelector;
@@ -51,7 +52,11 @@ pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
         return translations::run(args, &trained, config, method, group);
     }
     let own = trained.run.config.evaluation.by_length.as_ref();
-    if let (Some(asked), Some(own), None) = (&mut by_length, own, args.lengths.sequences) {
+    if let (Some(asked), Some(own), None) = (
+        &mut by_length,
+        own,
+        args.lengths.of(LengthsConfig::sequences),
+    ) {
         asked.sequences = own.sequences;
     }
     let only_text = "is for runs of --task text; this one makes its sequences itself";

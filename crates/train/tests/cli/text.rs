@@ -245,7 +245,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
         --vocab-size 100000 --tokenizer char | --vocab-size 100000
         --vocab-size 9 | --vocab-size 9
         --vocab-size 0 | --vocab-size 0
-        --max-length 1 | --max-length (1)
+        --max-length 1 | data.max_length (1)
         --batch-tokens 0 | --batch-tokens 0
         --tokenizer-file short | short
         --batch-size 8 | --batch-tokens

@@ -40,8 +40,8 @@ declarations! {
         n_kv_heads: Option<usize>, size();
         /// Dimensions of an attention head; without it, d_model / n_heads.
         d_kv: Option<usize>, size();
-        /// Number of layers in the encoder.
-        n_encoder_layers: usize, size();
+        /// Number of layers in the encoder; the flag sets those of the decoder, too.
+        n_encoder_layers: usize, size().flag("--layers", "N");
         /// Number of layers in the decoder.
         n_decoder_layers: usize, size();
         /// Inner width of the feed-forward networks.

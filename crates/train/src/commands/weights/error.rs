@@ -6,8 +6,6 @@ use training::error::UsageError;
 use transformer::ConfigError;
 use transformer::weights::WeightsError;
 
-use crate::args::flags::fit_flag_of;
-
 /// Converts an error about a file of weights. If a flag or a command can help, the message names
 /// it.
 pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
@@ -25,15 +23,14 @@ pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
     UsageError::new("FILE", path.display(), shown(&format!("{error}{hint}")))
 }
 
-/// Converts an error about a setting of the model. The message names the setting by its flag. The
-/// width has no flag, because it follows from the file.
+/// Converts an error about a setting of the model. The width has no flag, because it follows from
+/// the file.
 fn wrong_model(error: &ConfigError) -> UsageError {
-    let name = match (error.field, fit_flag_of(&format!("model.{}", error.field))) {
-        ("d_model", _) => "the width".into(),
-        (_, Some(flag)) => flag.into(),
-        (field, None) => format!("--{}", field.replace('_', "-")),
-    };
-    UsageError::new(name, &error.value, format!("must be {}", error.expected))
+    if error.field == "d_model" {
+        let expected = format!("must be {}", error.expected);
+        return UsageError::new("the width", &error.value, expected);
+    }
+    error.clone().into()
 }
 
 /// Returns text from a file in a form that is safe to print on a terminal. Control characters are

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use training::config::RunConfig;
+use training::config::{ModelSettings, RunConfig};
 use training::data::{DataConfig, Dataset, Sides};
 use training::error::UsageError;
 use training::pretrained::{Languages, PretrainedModel};
@@ -36,7 +36,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         check_output(path, args.force)?;
     }
     let unfit = |error| wrong(&args.file, error);
-    let options = args.model.options(&args.names);
+    let options = args.options()?;
     let (imported, saved) = match &args.run_dir {
         Some(run) if args.is_text() => {
             let languages = Languages {
@@ -132,18 +132,26 @@ fn describe(imported: &Imported) {
 /// Returns the flags of `import` for the settings that do not follow from the weights, except
 /// `--heads` and `--dropout`.
 pub(super) fn flags_of(config: &TransformerConfig) -> String {
-    format!(
-        "--norm {} --norm-epsilon {} --norm-variance {} --activation {} --positions {} --max-len {} --scale-embeddings {} --weight-tying {} --pad-id {}",
-        config.norm_placement,
-        config.norm_epsilon,
-        config.norm_variance,
-        config.activation,
-        config.positions,
-        config.max_len,
-        config.scale_embeddings,
-        config.weight_tying,
-        config.pad_id
-    )
+    let config = serde_json::to_value(config).expect("it is plain data");
+    let flags = [
+        ModelSettings::norm_placement,
+        ModelSettings::norm_epsilon,
+        ModelSettings::norm_variance,
+        ModelSettings::activation,
+        ModelSettings::positions,
+        ModelSettings::max_len,
+        ModelSettings::scale_embeddings,
+        ModelSettings::weight_tying,
+        ModelSettings::pad_id,
+    ]
+    .map(|setting| {
+        let value = training::setting::shown(&config[setting.key()]).replace('_', "-");
+        match setting.flag {
+            Some(flag) => format!("{} {value}", flag.name),
+            None => format!("--set {setting}={value}"),
+        }
+    });
+    flags.join(" ")
 }
 
 /// Returns the settings of the run that is created. Rejects a single encoder or decoder, and a
@@ -177,7 +185,7 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
     }
     if given.pad_id != made.pad_id {
         return reject(format!(
-            "makes a run of the task {name}, which pads with {}, but the model is taken to pad with {} (--pad-id)",
+            "makes a run of the task {name}, which pads with {}, but the model is taken to pad with {} (--set model.pad_id)",
             made.pad_id, given.pad_id
         ));
     }
