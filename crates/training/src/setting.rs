@@ -59,8 +59,8 @@ pub struct Flag {
     pub is_rare: bool,
 }
 
-/// Name and help of each value of a setting.
-pub type Choices = Vec<(&'static str, String)>;
+/// Name in `config.json` and help of each value of a setting.
+pub type Choices = Vec<(String, String)>;
 
 /// Values that a setting accepts.
 #[derive(Clone, Copy, Debug)]
@@ -164,70 +164,62 @@ impl Setting {
 
     /// Completes the declaration of a field of type `kind`.
     pub(crate) const fn named(
-        self,
+        mut self,
         path: &'static str,
         doc: &'static [&'static str],
         kind: &str,
     ) -> Self {
-        Self {
-            path,
-            doc,
-            is_optional: begins_with(kind, "Option<"),
-            has_sides: begins_with(kind, "Sides<"),
-            ..self
-        }
+        (self.path, self.doc) = (path, doc);
+        self.is_optional = begins_with(kind, "Option<");
+        self.has_sides = begins_with(kind, "Sides<");
+        self
     }
 
     /// Adds the flag `name`. `value` is the name of its value in the help.
-    pub(crate) const fn flag(self, name: &'static str, value: &'static str) -> Self {
-        let flag = Some(Flag {
+    pub(crate) const fn flag(mut self, name: &'static str, value: &'static str) -> Self {
+        let is_rare = false;
+        self.flag = Some(Flag {
             name,
             value,
-            is_rare: false,
+            is_rare,
         });
-        Self { flag, ..self }
+        self
     }
 
     /// Adds a flag that only `--help` shows.
-    pub(crate) const fn rare_flag(self, name: &'static str, value: &'static str) -> Self {
-        let flag = Some(Flag {
+    pub(crate) const fn rare_flag(mut self, name: &'static str, value: &'static str) -> Self {
+        let is_rare = true;
+        self.flag = Some(Flag {
             name,
             value,
-            is_rare: true,
+            is_rare,
         });
-        Self { flag, ..self }
+        self
     }
 
-    pub(crate) const fn derived(self) -> Self {
-        Self {
-            is_derived: true,
-            ..self
-        }
+    pub(crate) const fn derived(mut self) -> Self {
+        self.is_derived = true;
+        self
     }
 
-    pub(crate) const fn local(self) -> Self {
-        Self {
-            is_local: true,
-            ..self
-        }
+    pub(crate) const fn local(mut self) -> Self {
+        self.is_local = true;
+        self
     }
 
-    pub(crate) const fn may_change(self) -> Self {
-        Self {
-            may_change: true,
-            ..self
-        }
+    pub(crate) const fn may_change(mut self) -> Self {
+        self.may_change = true;
+        self
     }
 
-    pub(crate) const fn replaced_by(self, by: &'static Self) -> Self {
-        Self {
-            replaced_by: Some(by),
-            ..self
-        }
+    pub(crate) const fn replaced_by(mut self, by: &'static Self) -> Self {
+        self.replaced_by = Some(by);
+        self
     }
 
-    pub(crate) const fn of(self, tasks: Tasks) -> Self {
-        Self { tasks, ..self }
+    pub(crate) const fn of(mut self, tasks: Tasks) -> Self {
+        self.tasks = tasks;
+        self
     }
 
     /// Returns the help: the first paragraph of the documentation, without its full stop.
@@ -309,14 +301,13 @@ impl Setting {
             Kind::Switch if value.is_boolean() => Ok(value.clone()),
             Kind::Switch => Err("must be true or false".into()),
             Kind::Choice(choices) => {
-                let word = value.as_str().unwrap_or_default().replace('_', "-");
+                let word = on_line(value.as_str().unwrap_or_default());
                 let choices = choices();
-                let names = choices.iter().map(|(name, _)| name.replace('_', "-"));
-                let names: Vec<String> = names.collect();
-                if names.contains(&word) {
-                    return Ok(word.replace('-', "_").into());
+                let names: Vec<String> = choices.iter().map(|(name, _)| on_line(name)).collect();
+                match names.iter().position(|name| *name == word) {
+                    Some(at) => Ok(choices[at].0.as_str().into()),
+                    None => Err(format!("must be one of {}", names.join(", "))),
                 }
-                Err(format!("must be one of {}", names.join(", ")))
             }
             Kind::Text if value.is_string() => Ok(value.clone()),
             Kind::Text => Err("must be a text".into()),
@@ -378,6 +369,11 @@ pub(crate) fn json(settings: &impl Serialize) -> Value {
     // 0.9800000190734863.
     let json = serde_json::to_string(settings).expect("settings are plain data");
     serde_json::from_str(&json).expect("it has just been written")
+}
+
+/// Returns the name of a choice on the command line, which has hyphens.
+pub fn on_line(name: &str) -> String {
+    name.replace('_', "-")
 }
 
 /// Formats a value in the form that `--set` reads. Null becomes `-`.
@@ -508,7 +504,7 @@ macro_rules! choices {
 
             /// Returns the name and the help of each value.
             pub fn choices() -> $crate::setting::Choices {
-                vec![$(($word, $crate::setting::summary(&[$($doc),*])),)*]
+                vec![$(($word.into(), $crate::setting::summary(&[$($doc),*])),)*]
             }
         }
     };

@@ -55,7 +55,7 @@ where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
 {
     let choices = choices().into_iter();
-    let values = choices.map(|(name, help)| PossibleValue::new(name.replace('_', "-")).help(help));
+    let values = choices.map(|(name, help)| PossibleValue::new(setting::on_line(&name)).help(help));
     PossibleValuesParser::new(values).map(|name| {
         serde_json::from_value(name.replace('-', "_").into()).expect("clap checks the name")
     })

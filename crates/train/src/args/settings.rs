@@ -7,7 +7,7 @@ use training::config::{LengthsConfig, ModelSettings, RunConfig, TextSize, all_se
 use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
 use training::data::{DataConfig, NamedTask, SYNTHETIC_TASKS, TASK};
 use training::error::{UsageError, check_bounds};
-use training::setting::{Flag, Kind, Section, Setting, shown};
+use training::setting::{Flag, Kind, Section, Setting, on_line, shown};
 
 use super::parse::recorded_path;
 
@@ -151,8 +151,8 @@ fn add_flags(
             Kind::Switch => arg.action(ArgAction::SetTrue),
             Kind::Choice(choices) => {
                 let choices = choices().into_iter();
-                let values = choices
-                    .map(|(name, help)| PossibleValue::new(name.replace('_', "-")).help(help));
+                let values =
+                    choices.map(|(name, help)| PossibleValue::new(on_line(&name)).help(help));
                 arg.value_name(flag.value)
                     .value_parser(PossibleValuesParser::new(values))
             }
@@ -175,7 +175,7 @@ fn default_of(settings: &[(&Setting, Value)], setting: &Setting) -> Option<Strin
     let (_, value) = settings
         .iter()
         .find(|(known, _)| known.path == setting.path)?;
-    let text = shown(value).replace('_', "-");
+    let text = on_line(&shown(value));
     let is_shown = !value.is_null() && !value.is_boolean() && !text.is_empty();
     is_shown.then_some(text)
 }

@@ -3,14 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use training::config::ModelSettings;
 use training::data::TASK;
 use training::error::UsageError;
 use training::pretrained::is_pretrained;
 use training::run::checkpoint::CheckpointSelector;
-use training::setting::Setting;
 use transformer::weights::{Dtype, ImportOptions, Layout};
 
 use super::check::{needs, reject};
@@ -123,33 +120,12 @@ impl ImportArgs {
             let wrong = |expected| UsageError::setting(setting, text, expected);
             model.insert(setting.key().into(), value.map_err(wrong)?);
         }
-        fn take<T: DeserializeOwned>(
-            model: &mut serde_json::Map<String, Value>,
-            setting: &'static Setting,
-        ) -> Result<Option<T>, UsageError> {
-            let value = model.remove(setting.key());
-            let read = value.map(|value| serde_json::from_value(value.clone()));
-            read.transpose()
-                .map_err(|error| UsageError::setting(setting, "", error.to_string()))
-        }
-        let options = ImportOptions {
-            n_heads: take(&mut model, ModelSettings::n_heads)?,
-            activation: take(&mut model, ModelSettings::activation)?,
-            norm_placement: take(&mut model, ModelSettings::norm_placement)?,
-            norm_epsilon: take(&mut model, ModelSettings::norm_epsilon)?,
-            norm_variance: take(&mut model, ModelSettings::norm_variance)?,
-            scale_embeddings: take(&mut model, ModelSettings::scale_embeddings)?,
-            positions: take(&mut model, ModelSettings::positions)?,
-            max_len: take(&mut model, ModelSettings::max_len)?,
-            weight_tying: take(&mut model, ModelSettings::weight_tying)?,
-            pad_id: take(&mut model, ModelSettings::pad_id)?,
-            dropout: take(&mut model, ModelSettings::dropout)?,
+        // The values are valid, so that only a setting that the file itself shows can be wrong.
+        let wrong = |_| UsageError::new("--set", "", "is for settings that weights do not show");
+        let model: ImportOptions = serde_json::from_value(model.into()).map_err(wrong)?;
+        Ok(ImportOptions {
             allow_unused: self.allow_unused,
-            ..self.names.options()
-        };
-        let expected = "follows from the file or its layout";
-        model.keys().next().map_or(Ok(options), |key| {
-            Err(UsageError::new(format!("--set model.{key}"), "", expected))
+            ..model.or(self.names.options())
         })
     }
 

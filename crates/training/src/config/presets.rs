@@ -6,7 +6,6 @@ use super::{
     CheckpointingConfig, EvaluationConfig, ExecutionConfig, OptimizationConfig, RunConfig, Schedule,
 };
 use crate::data::parallel::TextConfig;
-use crate::data::synthetic::Recipe;
 use crate::data::{DataConfig, NamedTask, SYNTHETIC_TASKS};
 
 /// Size of a model for texts.
@@ -30,14 +29,26 @@ pub struct Preset {
     pub summary: &'static str,
 }
 
-/// Presets for texts, in the order in which they are listed.
-const TEXT: [(TextSize, Preset); 3] = [
+/// Presets for texts, in the order in which they are listed: size, name, description and settings.
+/// Small models are for small data sets. Their batches are small, too, so that an epoch has enough
+/// steps. The largest learning rates are 0.0022 for `Tiny`, 0.0011 for `Small` and 0.0007 for `Base`.
+const TEXT: [(TextSize, Preset, &[&str]); 3] = [
     (
         TextSize::Tiny,
         Preset {
             name: "tiny",
             summary: "Texts, some thousand pairs: d_model 128, 2 layers per side",
         },
+        &[
+            "data.tokenizer.vocab_size=2000",
+            "data.batch_tokens=512",
+            "model.d_model=128",
+            "model.n_heads=4",
+            "model.n_encoder_layers=2",
+            "model.n_decoder_layers=2",
+            "optimization.schedule.factor=0.35",
+            "optimization.schedule.warmup=200",
+        ],
     ),
     (
         TextSize::Small,
@@ -45,6 +56,17 @@ const TEXT: [(TextSize, Preset); 3] = [
             name: "small",
             summary: "Texts, some ten thousand pairs: d_model 256, 3 layers per side",
         },
+        &[
+            "data.tokenizer.vocab_size=6000",
+            "data.batch_tokens=2048",
+            "model.d_model=256",
+            "model.n_heads=8",
+            "model.n_encoder_layers=3",
+            "model.n_decoder_layers=3",
+            "model.d_ff=512",
+            "optimization.schedule.factor=0.35",
+            "optimization.schedule.warmup=400",
+        ],
     ),
     (
         TextSize::Base,
@@ -52,6 +74,17 @@ const TEXT: [(TextSize, Preset); 3] = [
             name: "base",
             summary: "Texts, many pairs: the paper's base model, d_model 512, 6 layers per side",
         },
+        &[
+            "data.tokenizer.vocab_size=16000",
+            "data.batch_tokens=4096",
+            "model.d_model=512",
+            "model.n_heads=8",
+            "model.n_encoder_layers=6",
+            "model.n_decoder_layers=6",
+            "model.d_ff=2048",
+            "optimization.schedule.factor=0.7",
+            "optimization.schedule.warmup=2000",
+        ],
     ),
 ];
 
@@ -62,7 +95,7 @@ impl Preset {
             name: task.name,
             summary: task.summary,
         });
-        tasks.chain(TEXT.map(|(_, preset)| preset)).collect()
+        tasks.chain(TEXT.map(|(_, preset, _)| preset)).collect()
     }
 }
 
@@ -79,8 +112,8 @@ impl RunConfig {
 
     /// Returns the settings of the preset with this name; `None` if there is no such preset.
     pub fn of_preset(name: &str) -> Option<Self> {
-        match TEXT.iter().find(|(_, preset)| preset.name == name) {
-            Some((size, _)) => Some(Self::text(*size)),
+        match TEXT.iter().find(|(_, preset, _)| preset.name == name) {
+            Some((size, ..)) => Some(Self::text(*size)),
             None if name == "text" => None,
             None => Self::of_task(name),
         }
@@ -117,51 +150,24 @@ impl RunConfig {
 
     /// Returns the settings that solve a synthetic task.
     fn synthetic(task: &NamedTask) -> Self {
-        let recipe = &task.recipe;
-        let Recipe {
-            d_model,
-            n_heads,
-            n_layers,
-            d_ff,
-            ..
-        } = *recipe;
-        let mut config = Self::sized((task.data)(), d_model, n_heads, n_layers, d_ff);
-        config.model.dropout = recipe.dropout;
-        config.model.positions = recipe.positions;
-        config.optimization.steps = recipe.steps;
-        config.optimization.batch_size = recipe.batch_size;
-        config.optimization.schedule = recipe.schedule;
-        config.evaluation.every = recipe.eval_every;
-        config.evaluation.validation_size = recipe.validation_size;
-        config
+        Self::of_data((task.data)()).with_all(task.recipe)
     }
 
     /// Returns settings for the translation of texts. The paths of the corpora are empty, and the
     /// caller must set those of the training corpus.
     pub fn text(size: TextSize) -> Self {
-        let (d_model, n_heads, layers, d_ff) = match size {
-            TextSize::Tiny => (128, 4, 2, 256),
-            TextSize::Small => (256, 8, 3, 512),
-            TextSize::Base => (512, 8, 6, 2048),
-        };
-        // Small models are for small data sets. Their batches are small, too, so that an epoch has
-        // enough steps. With these factors and warm-ups, the largest learning rates are 0.0022 for
-        // `Tiny`, 0.0011 for `Small` and 0.0007 for `Base`.
-        let (vocab_size, batch_tokens, factor, warmup) = match size {
-            TextSize::Tiny => (2000, 512, 0.35, 200),
-            TextSize::Small => (6000, 2048, 0.35, 400),
-            TextSize::Base => (16_000, 4096, 0.7, 2000),
-        };
-        let data = DataConfig::Text(Box::new(TextConfig::new(vocab_size, batch_tokens)));
-        let mut config = Self::sized(data, d_model, n_heads, layers, d_ff);
+        let (.., settings) = TEXT
+            .iter()
+            .find(|(known, ..)| *known == size)
+            .expect("it is there");
+        let mut config = Self::of_data(DataConfig::Text(Box::new(TextConfig::DEFAULT)));
         config.model.dropout = 0.1;
         config.optimization.epochs = Some(10);
         config.optimization.optimizer.clip_norm = Some(1.0);
-        config.optimization.schedule = Schedule::linear(factor, warmup);
         config.optimization.label_smoothing = 0.1;
         config.evaluation.validation_size = 2000;
         config.evaluation.test_size = 2000;
-        config
+        config.with_all(settings)
     }
 
     /// Returns settings that fine-tune a pretrained model on texts, with about a tenth of the usual
@@ -180,18 +186,17 @@ impl RunConfig {
         config
     }
 
-    /// Returns settings for this data and a model of this size, with `layers` encoder layers and as
-    /// many decoder layers.
-    fn sized(data: DataConfig, d_model: usize, n_heads: usize, layers: usize, d_ff: usize) -> Self {
+    /// Returns default settings for this data.
+    fn of_data(data: DataConfig) -> Self {
         Self {
             seed: 0,
             data,
             model: TransformerConfig::new(0, 0)
-                .with_d_model(d_model)
-                .with_n_heads(n_heads)
-                .with_n_encoder_layers(layers)
-                .with_n_decoder_layers(layers)
-                .with_d_ff(d_ff)
+                .with_d_model(64)
+                .with_n_heads(2)
+                .with_n_encoder_layers(1)
+                .with_n_decoder_layers(1)
+                .with_d_ff(256)
                 .with_dropout(0.0)
                 .with_norm_placement(NormPlacement::Pre),
             optimization: OptimizationConfig::DEFAULT,

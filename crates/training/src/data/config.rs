@@ -6,7 +6,6 @@ use super::dataset::Dataset;
 use super::parallel::config::TextConfig;
 use super::synthetic::add::{self, AddConfig};
 use super::synthetic::annotated::{self, AnnotatedConfig};
-use super::synthetic::entry::Recipe;
 use super::synthetic::sequence::{self, SequenceConfig};
 use crate::error::UsageError;
 use crate::setting::{Choices, Section, Setting, choice};
@@ -20,9 +19,12 @@ pub const TASK: &Setting =
 
 /// Returns the names and summaries of all tasks.
 fn tasks() -> Choices {
-    let text = ("text", "The target is the translation of a text".into());
+    let text = (
+        "text".into(),
+        "The target is the translation of a text".into(),
+    );
     let tasks = SYNTHETIC_TASKS.iter();
-    let tasks = tasks.map(|task| (task.name, task.summary.into()));
+    let tasks = tasks.map(|task| (task.name.into(), task.summary.into()));
     tasks.chain([text]).collect()
 }
 
@@ -118,8 +120,8 @@ pub struct NamedTask {
     pub name: &'static str,
     /// One-line description of the task, such as "The target is the source".
     pub summary: &'static str,
-    /// Model and training settings that solve the task.
-    pub recipe: Recipe,
+    /// Model and training settings that solve the task, as `PATH=VALUE`.
+    pub recipe: &'static [&'static str],
     /// Returns the task's default settings.
     pub data: fn() -> DataConfig,
 }

@@ -286,8 +286,7 @@ mod tests {
         assert_eq!(read_lengths(folder).unwrap(), Some(vec![short, long]));
         fs::write(folder.join(LENGTHS), "{}").unwrap();
         let error = read_lengths(folder).unwrap_err().to_string();
-        let expected =
-            "lengths.json: is damaged, must be a list of lengths as evaluation.by_length";
+        let expected = "lengths.json: is damaged, must be a list of lengths";
         assert!(error.contains(expected), "{error}");
     }
 

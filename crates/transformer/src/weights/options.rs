@@ -1,5 +1,7 @@
 //! Options of an import.
 
+use serde::Deserialize;
+
 use super::layout::Layout;
 use crate::config::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
@@ -9,10 +11,12 @@ use crate::config::{Activation, NormPlacement, NormVariance, Positions, WeightTy
 /// must set `n_heads` unless the file has this crate's [`metadata`](super::metadata()) or is a file
 /// of T5, whose table of relative positions shows it. If another hyper-parameter is `None`, it is
 /// taken from the file; if the file does not show it, it has the layout's usual value.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[allow(missing_docs)] // fields without docs are those of `TransformerConfig` with the same names
 pub struct ImportOptions {
     /// Layout of the file; `None` recognises it by the names of the tensors.
+    #[serde(skip)]
     pub layout: Option<Layout>,
     pub n_heads: Option<usize>,
     pub activation: Option<Activation>,

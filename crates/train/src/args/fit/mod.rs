@@ -13,6 +13,7 @@ use training::error::UsageError;
 use training::pretrained::PretrainedModel;
 use transformer::weights::Layout;
 
+use super::check::needs;
 use super::parse::{assignment, named, preset, recorded_path};
 use super::settings::SettingArgs;
 use crate::device::DeviceName;
@@ -104,35 +105,31 @@ impl FitArgs {
 
     /// Rejects flags without an effect.
     fn check_effect(&self, config: &RunConfig) -> Result<(), UsageError> {
-        let none = |expected| move |setting| Err(UsageError::setting(setting, "", expected));
         if let DataConfig::Text(text) = &config.data {
-            let mut given = self.settings.settings();
-            let is_trained = |setting: &&'static _| {
-                [
-                    TokenizerConfig::kind,
-                    TokenizerConfig::vocab_size,
-                    TokenizerConfig::joint,
-                    TokenizerConfig::lower_case,
-                ]
-                .contains(setting)
-            };
-            let of_training = given.find(is_trained);
             let tokenizer = &text.tokenizer;
-            if text.pretrained.is_some() {
-                let expected = "has no effect on a pretrained model, which has its tokeniser";
-                of_training.map_or(Ok(()), none(expected))?;
-            } else if tokenizer.source_file.is_some() && tokenizer.target_file.is_some() {
-                let expected =
-                    "is for tokenisers that are trained, but both sides have one from a file";
-                of_training.map_or(Ok(()), none(expected))?;
+            let has_files = tokenizer.source_file.is_some() && tokenizer.target_file.is_some();
+            let of_training = [
+                TokenizerConfig::kind,
+                TokenizerConfig::vocab_size,
+                TokenizerConfig::joint,
+                TokenizerConfig::lower_case,
+            ];
+            let mut given = self.settings.settings();
+            if let Some(setting) = given.find(|setting| of_training.contains(setting))
+                && (text.pretrained.is_some() || has_files)
+            {
+                let expected = "is for tokenisers that are trained, but both sides have one";
+                return Err(UsageError::setting(setting, "", expected));
             }
         }
         let decay = OptimizerConfig::weight_decay;
         let is_decayed = config.optimization.optimizer.kind == OptimizerKind::AdamW;
-        match self.settings.of(decay).filter(|_| !is_decayed) {
-            Some(value) => Err(UsageError::setting(decay, value, "needs --optimizer adamw")),
-            None => Ok(()),
-        }
+        needs(
+            decay.name(),
+            self.settings.of(decay),
+            "--optimizer adamw",
+            is_decayed,
+        )
     }
 
     /// Returns the settings of the model of `--from`, which the flags override. Rejects a task

@@ -5,11 +5,10 @@ use std::ops::RangeInclusive;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Recipe, TaskEntry};
+use super::entry::TaskEntry;
 use super::{Alphabet, SyntheticTask};
 use crate::data::DataRng;
 use crate::error::{UsageError, check_bounds};
-use crate::schedule::Schedule;
 use crate::setting::{settings, whole};
 
 /// The task of adding two numbers.
@@ -18,13 +17,16 @@ pub const ADD: TaskEntry<AddConfig> = TaskEntry {
     summary: "The target is the sum of two decimal numbers, digit by digit",
     settings: AddConfig::default,
     create: |config| Ok(Box::new(AddTask::new(config)?)),
-    recipe: Recipe {
-        n_layers: 2,
+    recipe: &[
+        "model.n_heads=4",
+        "model.n_encoder_layers=2",
+        "model.n_decoder_layers=2",
+        "model.positions=learned",
         // The model learns carries over several digits last, and needs many steps for them.
-        steps: 3000,
-        schedule: Schedule::linear(0.4, 200),
-        ..Recipe::LEARNED_POSITIONS
-    },
+        "optimization.steps=3000",
+        "optimization.schedule.factor=0.4",
+        "optimization.schedule.warmup=200",
+    ],
 };
 
 settings! {

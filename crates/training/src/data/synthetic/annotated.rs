@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Recipe, TaskEntry};
+use super::entry::TaskEntry;
 use super::{Alphabet, SyntheticTask};
 use crate::data::{DataRng, Example};
 use crate::setting::settings;
@@ -15,7 +15,23 @@ pub const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
     summary: "The copy task of the Annotated Transformer, edition of 2018",
     settings: AnnotatedConfig::default,
     create: |_| Ok(Box::new(AnnotatedCopy::default())),
-    recipe: Recipe::ANNOTATED,
+    // Training has 10 epochs of 20 batches with 30 sequences each. After each epoch, 5 batches are
+    // evaluated.
+    recipe: &[
+        "model.d_model=512",
+        "model.n_heads=8",
+        "model.n_encoder_layers=2",
+        "model.n_decoder_layers=2",
+        "model.d_ff=2048",
+        "model.dropout=0.1",
+        "optimization.steps=200",
+        "optimization.batch_size=30",
+        "optimization.schedule.kind=noam",
+        "optimization.schedule.factor=1",
+        "optimization.schedule.warmup=400",
+        "evaluation.every=20",
+        "evaluation.validation_size=150",
+    ],
 };
 
 settings! {

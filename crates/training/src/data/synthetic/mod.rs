@@ -14,6 +14,6 @@ mod tests;
 pub use add::AddTask;
 pub use alphabet::Alphabet;
 pub use annotated::AnnotatedCopy;
-pub use entry::{Recipe, TaskEntry};
+pub use entry::TaskEntry;
 pub use sequence::{Rule, SequenceConfig, SequenceTask};
 pub use task::{SyntheticTask, example, examples_of_length};

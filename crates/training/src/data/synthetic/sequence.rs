@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Recipe, TaskEntry};
+use super::entry::TaskEntry;
 use super::task::has_all_splits;
 use super::{Alphabet, SyntheticTask};
 use crate::data::DataRng;
@@ -17,7 +17,7 @@ pub const COPY: TaskEntry<SequenceConfig> = TaskEntry {
     summary: "The target is the source",
     settings: SequenceConfig::default,
     create: |config| Ok(Box::new(SequenceTask::new(Rule::Copy, config)?)),
-    recipe: Recipe::COPY,
+    recipe: &[],
 };
 
 /// The reverse task.
@@ -26,7 +26,14 @@ pub const REVERSE: TaskEntry<SequenceConfig> = TaskEntry {
     summary: "The target is the source backwards",
     settings: SequenceConfig::default,
     create: |config| Ok(Box::new(SequenceTask::new(Rule::Reverse, config)?)),
-    recipe: Recipe::LEARNED_POSITIONS,
+    // A model learns sooner to tell learned positions apart than sinusoidal ones. Rotary positions
+    // alone cannot distinguish `7` from `7 7`, because attention over any number of equal values
+    // returns that value.
+    recipe: &[
+        "model.n_heads=4",
+        "model.positions=learned",
+        "optimization.schedule.factor=1",
+    ],
 };
 
 /// The sort task, with half as many symbols as the copy task, and shorter sequences.
@@ -39,13 +46,16 @@ pub const SORT: TaskEntry<SequenceConfig> = TaskEntry {
         ..SequenceConfig::default()
     },
     create: |config| Ok(Box::new(SequenceTask::new(Rule::Sort, config)?)),
-    recipe: Recipe {
-        n_layers: 2,
+    recipe: &[
+        "model.n_heads=4",
+        "model.n_encoder_layers=2",
+        "model.n_decoder_layers=2",
+        "model.positions=learned",
         // The model learns last to repeat symbols that occur several times, and needs many steps
         // for this.
-        steps: 3000,
-        ..Recipe::LEARNED_POSITIONS
-    },
+        "optimization.steps=3000",
+        "optimization.schedule.factor=1",
+    ],
 };
 
 /// Rule that computes a target from its source.

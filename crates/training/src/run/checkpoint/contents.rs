@@ -12,6 +12,7 @@ use transformer::weights::{self, Parameters};
 use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint};
 use crate::config::differences::{Settings, differing, flat};
 use crate::config::{RunConfig, setting_at};
+use crate::data::TASK;
 use crate::error::UsageError;
 use crate::notes;
 use crate::run::layout::{CONFIG, unusable};
@@ -104,8 +105,12 @@ pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), 
     // the floats of `config`.
     let then: RunConfig = parse(files, CONFIG, "the configuration")?;
     let [then, now] = [&then, config].map(|config| flat(&config.to_json()));
-    let mut paths = differing(&[&then, &now]).into_iter();
-    let fixed = paths.find(|path| !setting_at(path).is_some_and(|setting| setting.may_change));
+    let mut paths = differing(&[&then, &now]);
+    // The task decides which other settings there are.
+    paths.sort_by_key(|path| *path != TASK.path);
+    let fixed = paths
+        .into_iter()
+        .find(|path| !setting_at(path).is_some_and(|setting| setting.may_change));
     fixed.map_or(Ok(()), |path| {
         let value = |settings: &Settings| shown(settings.get(path).unwrap_or(&Value::Null));
         let what = format!(
