@@ -31,6 +31,7 @@ async function open(name) {
 async function checkTabs() {
   const tabs = all('[role="tab"]');
   check("there are tabs", tabs.length >= 3);
+  check("there are curves without a tab being opened", all("#charts svg").length > 0);
   for (const tab of tabs) {
     tab.click();
     await pause();
@@ -51,45 +52,49 @@ async function checkTabs() {
 
 async function checkCurves() {
   const panel = await open("Curves");
-  const figures = all("figure", panel);
-  check("there are charts", figures.length >= 2);
-  for (const figure of figures) {
-    const title = one("h3", figure).textContent;
-    const paths = all("path.line", figure);
-    check(`${title} has lines`, paths.length > 0 && paths.every((path) => !/NaN|Infinity/.test(path.getAttribute("d"))));
-    check(`${title} has ticks`, all("text", figure).length >= 4 && !/NaN|undefined/.test(figure.textContent));
-    const plot = one(".plot svg", figure);
-    const edge = plot.getBoundingClientRect();
-    const isWhole = ({ left, right }) => left >= edge.left - 1 && right <= edge.right + 1;
-    const cut = all("text:not(.end)", plot).filter((text) => !isWhole(text.getBoundingClientRect()));
-    check(`${title} shows whole labels, not ${cut.map((text) => text.textContent)}`, cut.length === 0);
-    plot.focus();
-    press(plot, "ArrowLeft");
-    const tip = one(".tip", figure);
-    check(`${title} shows values by keys`, !tip.hidden && /\d/.test(one("b", tip)?.textContent ?? ""));
-    press(plot, "End");
-    const before = tip.textContent;
-    press(plot, "Home");
-    check(`${title} moves by keys`, tip.textContent !== before || data.runs[0].step < 2);
-    press(plot, "Escape");
-    check(`${title} hides its values`, tip.hidden);
+  const shown = () => all("figure", panel).filter((figure) => !figure.hidden);
+  check("there are charts", shown().length >= 2);
+  const hasTime = all('figure[data-x="seconds"]', panel).length > 0;
+  const steps = shown().map((figure) => one("h3", figure).textContent);
+  for (const x of hasTime ? ["steps", "time"] : ["steps"]) {
+    all(".controls button", panel).find((button) => button.textContent === x)?.click();
+    await pause();
+    const titles = shown().map((figure) => one("h3", figure).textContent);
+    check(`the charts by ${x} are those by steps`, String(titles) === String(steps));
+    for (const figure of shown()) await checkChart(figure, `${one("h3", figure).textContent} by ${x}`);
   }
-  const plot = one(".plot svg", panel);
-  const box = plot.getBoundingClientRect();
-  plot.dispatchEvent(new PointerEvent("pointermove", { clientX: box.x + box.width / 2, clientY: box.y + 50, bubbles: true }));
-  check("the pointer shows values", !one(".tip", panel).hidden);
-  const smoothing = one('input[type="range"]', panel);
-  input(smoothing, 0.9);
-  await pause();
-  check("there are raw lines beside smoothed ones", all("path.raw", panel).length > 0);
-  input(smoothing, 0);
-  await pause();
-  const hasMean = data.groups.some((group) => group.length > 1);
-  check("without smoothing there are only lines, and pale ones of seeds", (all("path.raw", panel).length > 0) === hasMean && all("path.line", panel).length > 0);
-  const ticks = one("figure", panel).textContent;
-  one('input[type="checkbox"]', panel).click();
-  await pause();
-  check("the logarithmic loss has other ticks", one("figure", panel).textContent !== ticks);
+  const figure = shown()[0];
+  const box = one(".plot", figure).getBoundingClientRect();
+  one(".plot", figure).dispatchEvent(new PointerEvent("pointermove", { clientX: box.x + box.width / 2, clientY: box.y + 50, bubbles: true }));
+  check("the pointer shows values", !one(".tip", figure).hidden);
+  const cursor = one(".cursor", figure).getBoundingClientRect();
+  check("the cursor is near the pointer", Math.abs(cursor.x - box.x - box.width / 2) < box.width / 3);
+}
+
+async function checkChart(figure, title) {
+  const plot = one(".plot", figure);
+  const drawing = one("svg", plot);
+  const lines = all("polyline", drawing);
+  check(`${title} has lines`, lines.length > 0 && lines.every((line) => !/NaN|Infinity|inf/.test(line.getAttribute("points"))));
+  check(`${title} has ticks`, all("text", drawing).length >= 4 && !/NaN|undefined/.test(figure.textContent));
+  const edge = drawing.getBoundingClientRect();
+  const isWhole = ({ left, right, top, bottom }) => left >= edge.left - 1 && right <= edge.right + 1 && top >= edge.top - 1 && bottom <= edge.bottom + 1;
+  const cut = all("text", drawing).filter((text) => !isWhole(text.getBoundingClientRect()));
+  check(`${title} shows whole labels, not ${cut.map((text) => text.textContent)}`, cut.length === 0);
+  const sizes = all("text", drawing).map((text) => text.getBoundingClientRect()).map(({ width, height }) => Math.min(width, height));
+  check(`${title} has readable labels`, sizes.every((size) => size > 5));
+  plot.focus();
+  press(plot, "ArrowLeft");
+  const tip = one(".tip", figure);
+  check(`${title} shows values by keys`, !tip.hidden && /\d/.test(one("b", tip)?.textContent ?? ""));
+  const { lines: hovered } = JSON.parse(figure.dataset.hover);
+  check(`${title} shows a value of each line`, all("b", tip).length === hovered.length);
+  press(plot, "End");
+  const before = tip.textContent;
+  press(plot, "Home");
+  check(`${title} moves by keys`, tip.textContent !== before || hovered.every((line) => line.x.length < 2));
+  press(plot, "Escape");
+  check(`${title} hides its values`, tip.hidden);
 }
 
 async function checkAttention() {

@@ -6,7 +6,7 @@
 mod files;
 
 use training::run::checkpoint::{CONFIG, Checkpoints, Content, MODEL, STATE, newest, read_state};
-use training::run::{Overview, read_environments, read_lengths, read_metrics, read_status};
+use training::run::{RunData, read_environments, read_lengths, read_metrics, read_status};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let run = files::folder().join("run");
@@ -33,8 +33,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         files::write(&format!("run/{name}"), bytes);
     }
     files::write("run/config.json", br#"{"data":{"task":"copy"}}"#);
-    let _ = (read_metrics(&run), read_status(&run), Overview::read(&run));
+    let _ = (read_metrics(&run, 0.0), read_status(&run), RunData::read(&run));
     let _ = (read_lengths(&run), read_environments(&run));
     files::write("run/config.json", bytes);
-    let _ = Overview::read(&run);
+    let _ = RunData::summary(&run);
 });

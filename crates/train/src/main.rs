@@ -34,6 +34,7 @@ mod commands;
 mod device;
 mod exit;
 mod group;
+mod metric;
 mod number;
 mod plot;
 mod report;

@@ -3,22 +3,24 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-/// Returns a number with three significant digits, such as `0.0312`, `12.3` or `3.12e-5`.
-///
-/// From 1,000 up to a million, all digits before the decimal point are kept, as in `61234`. Zero
-/// and numbers that are not finite are `0`, `NaN` and `inf`.
-pub fn short(value: f64) -> String {
-    let size = value.abs();
-    if !value.is_finite() || value == 0.0 {
-        return format!("{value}");
+/// Returns a number with about four significant digits, such as `2.3126`, `0.00312`, `1,235` or
+/// `3.12e-5`.
+pub fn short(number: f64) -> String {
+    let size = number.abs();
+    if !number.is_finite() || number == number.round() && size < 1e9 {
+        return grouped(number);
     }
-    if !(1e-3..1e6).contains(&size) {
-        return format!("{value:.2e}");
+    match size {
+        0.0..1e-3 | 1e9.. => format!("{number:.2e}"),
+        0.0..1e-2 => format!("{number:.5}"),
+        _ => {
+            let before = size.log10().floor().clamp(0.0, 4.0) as usize;
+            grouped(format_args!(
+                "{number:.*}",
+                if before < 3 { 4 - before } else { 0 }
+            ))
+        }
     }
-    // Rounding may add a digit: 9.996 becomes 10.0.
-    let rounded: f64 = format!("{size:.2e}").parse().expect("it is a number");
-    let decimals = 2 - rounded.log10().floor() as i32;
-    format!("{value:.*}", decimals.max(0) as usize)
 }
 
 /// Returns a number with commas between thousands, such as `123,940` or `-1,234.5`.
@@ -37,17 +39,6 @@ pub fn grouped(number: impl Display) -> String {
     grouped
 }
 
-/// Formats whole numbers. Three or more consecutive numbers become an inclusive range, such as
-/// `1..24`.
-pub fn ranges(numbers: &[u64]) -> Vec<String> {
-    let rows = numbers.chunk_by(|a, b| a + 1 == *b);
-    let texts = rows.map(|row| match row {
-        [first, .., last] if row.len() > 2 => vec![format!("{first}..{last}")],
-        row => row.iter().map(u64::to_string).collect(),
-    });
-    texts.flatten().collect()
-}
-
 /// Returns a duration as text, such as `0:07`, `12:34`, `1:02:03` or `2 d 03:04`.
 pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
@@ -56,6 +47,16 @@ pub fn clock(time: Duration) -> String {
         (0, 0) => format!("{minutes}:{:02}", seconds % 60),
         (0, hours) => format!("{hours}:{:02}:{:02}", minutes % 60, seconds % 60),
         (days, hours) => format!("{days} d {:02}:{:02}", hours % 24, minutes % 60),
+    }
+}
+
+/// Returns a time in seconds as text, such as `9.5 s`, `2 min 05 s` or `1 h 02 min`.
+pub fn seconds(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match whole {
+        0..60 => format!("{seconds:.1} s"),
+        60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
+        _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
     }
 }
 
@@ -68,10 +69,13 @@ pub fn bytes(bytes: usize) -> String {
         size /= 1024.0;
         unit += 1;
     }
-    match unit {
-        0 => format!("{bytes} bytes"),
-        _ => format!("{} {}", short(size), units[unit]),
-    }
+    let decimals = match size {
+        _ if unit == 0 => 0,
+        ..9.995 => 2,
+        ..99.95 => 1,
+        _ => 0,
+    };
+    format!("{size:.decimals$} {}", units[unit])
 }
 
 #[cfg(test)]
@@ -79,41 +83,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_number_has_three_digits_at_any_size() {
+    fn numbers_have_about_four_digits_at_any_size() {
         for (value, text) in [
             (0.0, "0"),
-            (1.0, "1.00"),
-            (0.123_45, "0.123"),
-            (0.001, "0.00100"),
-            (9.996, "10.0"),
-            (-12.34, "-12.3"),
-            (123.4, "123"),
-            (61_234.0, "61234"),
+            (12.0, "12"),
+            (123_940.0, "123,940"),
+            (0.987_65, "0.9877"),
+            (2.312_58, "2.3126"),
+            (12.3456, "12.346"),
+            (123.456, "123.46"),
+            (1234.56, "1,235"),
+            (-61_234.5, "-61,234"),
+            (0.003_123, "0.00312"),
             (3.123e-5, "3.12e-5"),
-            (1.5e9, "1.50e9"),
+            (1.55e9, "1.55e9"),
             (f64::NAN, "NaN"),
             (f64::INFINITY, "inf"),
         ] {
             assert_eq!(short(value), text);
         }
+        assert_eq!(grouped("-123456.75"), "-123,456.75");
     }
 
     #[test]
-    fn thousands_are_apart() {
-        for (number, text) in [
-            ("0", "0"),
-            ("999", "999"),
-            ("1000", "1,000"),
-            ("123940", "123,940"),
-            ("6123940", "6,123,940"),
-            ("-123456.75", "-123,456.75"),
-        ] {
-            assert_eq!(grouped(number), text);
-        }
-    }
-
-    #[test]
-    fn a_clock_has_the_units_that_it_needs() {
+    fn times_and_sizes_have_the_units_that_they_need() {
         for (seconds, text) in [
             (7, "0:07"),
             (754, "12:34"),
@@ -122,10 +115,9 @@ mod tests {
         ] {
             assert_eq!(clock(Duration::from_secs(seconds)), text);
         }
-    }
-
-    #[test]
-    fn sizes_have_binary_units() {
+        assert_eq!(seconds(9.54), "9.5 s");
+        assert_eq!(seconds(125.2), "2 min 05 s");
+        assert_eq!(seconds(3720.0), "1 h 02 min");
         for (size, text) in [
             (12, "12 bytes"),
             (495_760, "484 KiB"),

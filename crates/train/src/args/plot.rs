@@ -9,21 +9,21 @@ use training::error::UsageError;
 use super::check::needs;
 use super::run_folder::run_folder;
 use crate::plot::attention::MapOptions;
-use crate::plot::{CurveOptions, Progress, RunPlot};
+use crate::plot::{Progress, RunPlot};
 use training::run::layout::PICTURES;
 
 /// Flags of `plot`.
 #[derive(Clone, Debug, Args)]
 pub struct PlotArgs {
     /// Folder of a run, or `latest`; several runs are drawn in the same plots
-    #[arg(value_name = "RUN", value_parser = run_folder())]
+    #[arg(value_name = "RUN", required = true, value_parser = run_folder())]
     pub runs: Vec<PathBuf>,
     /// Draw only these plots of the run [default: all that it has data for, except perplexity]
     #[arg(long, value_name = "PLOT,...", value_delimiter = ',')]
     pub only: Vec<RunPlot>,
-    /// Horizontal axis of the curves [default: steps]
-    #[arg(long, value_name = "AXIS")]
-    pub x: Option<Progress>,
+    /// Horizontal axis of the curves
+    #[arg(long, value_name = "AXIS", default_value = "steps")]
+    pub x: Progress,
     /// Draw a line for every run [default: runs that differ only in their seed have one line, their
     /// mean, with an area of one standard deviation on either side]
     #[arg(long)]
@@ -38,16 +38,10 @@ pub struct PlotArgs {
     /// Draw the mean attention of the heads of each layer [default: every head]
     #[arg(long)]
     pub head_mean: bool,
-    /// Draw dimensions 4 to 7 of a sinusoidal positional encoding with 20 dimensions; needs no run
-    #[arg(long)]
-    pub positional_encoding: bool,
-    /// Draw the paper's learning rate for three pairs of model width and warm-up; needs no run
-    #[arg(long)]
-    pub warmup: bool,
     /// Write a PNG file beside each SVG file
     #[arg(long)]
     pub png: bool,
-    /// Folder of the plots [default: RUN/pictures, or pictures for several runs or none]
+    /// Folder of the plots [default: RUN/pictures, or pictures for several runs]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
     /// Backend and device that compute the attention, `NAME` or `NAME:INDEX` [default: see `train
@@ -57,57 +51,30 @@ pub struct PlotArgs {
 }
 
 impl PlotArgs {
-    /// Checks that there is something to plot, and that the flags can be combined.
+    /// Checks that the flags can be combined.
     ///
     /// # Errors
     ///
-    /// A missing RUN, or the first flag that cannot be combined with the others.
+    /// The first flag that cannot be combined with the others.
     pub fn check(&self) -> Result<(), UsageError> {
-        let has_run = !self.runs.is_empty();
-        if !has_run && !self.positional_encoding && !self.warmup {
-            let expected = "is missing: name the folder of a run, such as runs/copy-1, or give \
-                            --positional-encoding or --warmup";
-            return Err(UsageError::new("RUN", "", expected));
-        }
-        let (source, single) = (self.source.as_ref(), self.runs.len() <= 1);
-        let only = self.only.first().map(|plot| plot.name().replace('_', "-"));
         let has_attention = self.wants(RunPlot::Attention);
-        let attention = (has_attention && only.is_some()).then_some("attention");
-        needs("--only", only, "a RUN", has_run)?;
-        needs("--x", self.x.map(Progress::name), "a RUN", has_run)?;
-        needs(
-            "--each-seed",
-            self.each_seed.then_some(""),
-            "a RUN",
-            has_run,
-        )?;
-        let layers = self.layers.first();
-        let head_mean = self.head_mean.then_some("");
+        let only = (has_attention && !self.only.is_empty()).then_some("attention");
         for (is_met, what) in [
-            (has_run, "a RUN"),
             (has_attention, "attention among --only"),
-            (single, "a single RUN"),
+            (self.runs.len() == 1, "a single RUN"),
         ] {
-            needs("--source", source, what, is_met)?;
-            needs("--layers", layers, what, is_met)?;
-            needs("--head-mean", head_mean, what, is_met)?;
+            needs("--source", self.source.as_ref(), what, is_met)?;
+            needs("--layers", self.layers.first(), what, is_met)?;
+            needs("--head-mean", self.head_mean.then_some(""), what, is_met)?;
+            needs("--only", only, what, is_met)?;
         }
-        needs("--only", attention, "a single RUN", single)?;
         Ok(())
     }
 
-    /// Returns whether to draw a plot: `--only` names it or, without `--only`, it is one of the
-    /// default plots.
+    /// Returns whether to draw a plot: `--only` names it or, without `--only`, it is not
+    /// the perplexity, which shows the same data as the loss.
     pub fn wants(&self, plot: RunPlot) -> bool {
-        self.only.contains(&plot) || (self.only.is_empty() && plot.is_default())
-    }
-
-    /// Returns the options for drawing curves.
-    pub fn curve_options(&self) -> CurveOptions {
-        CurveOptions {
-            progress: self.x.unwrap_or_default(),
-            is_each_seed: self.each_seed,
-        }
+        self.only.contains(&plot) || (self.only.is_empty() && plot != RunPlot::Perplexity)
     }
 
     /// Returns the options that select the attention maps.

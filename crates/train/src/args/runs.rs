@@ -31,11 +31,11 @@ pub enum Column {
     Task,
     /// Steps taken, the most first
     Steps,
-    /// Best metric, the best first, separately for each kind of metric
+    /// Best score, grouped by metric
     Best,
     /// Seconds of training, the most first
     Time,
-    /// running, stopped, finished, diverged, failed, killed, unknown, in this order
+    /// running, stopped, finished, diverged, failed, killed, in this order
     Status,
 }
 

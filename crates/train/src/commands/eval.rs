@@ -8,6 +8,7 @@ use training::config::LengthsConfig;
 use training::data::{Codec, DataConfig, Decoded, Split};
 use training::evaluation::{self, ByLength};
 use training::run::checkpoint::CheckpointSelector;
+use training::run::layout::LENGTHS;
 use training::run::{LengthsOf, add_lengths, unusable};
 use transformer::generate::Method;
 
@@ -16,7 +17,8 @@ use super::trained::{Trained, beam_width, load};
 use super::{lengths, translations};
 use crate::args::{EvalArgs, check_batch_size, check_generation, length_settings, reject};
 use crate::group::Group;
-use crate::terminal::{loss_text, output};
+use crate::number::short;
+use crate::terminal::output;
 
 /// Scores of a model on a split.
 #[derive(Clone, Debug, Serialize)]
@@ -81,14 +83,13 @@ pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
     if !group.is_first() {
         return Ok(());
     }
-    let selector = args.trained.checkpoint;
-    let checkpoints = match selector {
+    let checkpoints = match args.trained.checkpoint {
         CheckpointSelector::Average(k) => k,
         _ => 1,
     };
     let of = LengthsOf::new(&settings, run.step, checkpoints);
-    let is_last = selector == CheckpointSelector::Last;
-    let file = add_lengths(&args.trained.run, of, scores, is_last, own.is_some())?;
+    add_lengths(&args.trained.run, of, scores, false)?;
+    let file = args.trained.run.join(LENGTHS);
     output::note(&format!("written to {}", file.display()));
     Ok(())
 }
@@ -140,7 +141,7 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
             "exact match {:.4}, token accuracy {:.4}, loss {} on {} {split} sequences, beam {}, step {}, {:.1} s",
             evaluation.exact_match,
             score.token_accuracy,
-            loss_text(score.loss),
+            short(score.loss),
             examples.len(),
             evaluation.beam,
             run.step,

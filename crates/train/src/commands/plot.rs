@@ -1,4 +1,4 @@
-//! `train plot`: draw plots of runs, of the positional encoding and of the warm-up.
+//! `train plot`: draw plots of runs.
 
 use std::io;
 use std::path::Path;
@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use training::error::{UsageError, quote, unwritable};
+use training::run::RunData;
 use training::run::checkpoint::TrainedRun;
 use training::run::layout::check_names;
 
@@ -14,7 +15,7 @@ use crate::args::PlotArgs;
 use crate::args::flags::describe;
 use crate::device::DeviceName;
 use crate::plot::attention::{attention_maps, example_source};
-use crate::plot::{AttentionMaps, Plot, Run, RunPlot, positional_encoding, warmup};
+use crate::plot::{AttentionMaps, ChartOptions, Plot, RunPlot};
 use crate::terminal::output;
 
 /// Runs the command.
@@ -26,18 +27,8 @@ use crate::terminal::output;
 pub fn run(args: &PlotArgs) -> Result<()> {
     args.check()?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
-    let runs = args.runs.iter().map(|folder| Run::read(folder));
-    let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
-    let options = args.curve_options();
-    let lacking = runs.iter().find(|run| !run.has_progress(options.progress));
-    if let Some(run) = lacking {
-        let name = options.progress.name();
-        let what = format!(
-            "is not in metrics.jsonl of {}; use --x steps",
-            run.folder.display()
-        );
-        return Err(UsageError::new("--x", name, what).into());
-    }
+    let runs = args.runs.iter().map(|folder| RunData::read(folder));
+    let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
     if let (None, [run]) = (&args.output, &runs[..]) {
         check_names("run", &run.folder)?;
     }
@@ -54,35 +45,30 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         },
         _ => Vec::new(),
     };
-    if args.positional_encoding {
-        let encoding = positional_encoding(&backend.open()?);
-        save(args, "positional_encoding", &encoding)?;
-    }
-    if args.warmup {
-        save(args, "warmup", &warmup())?;
-    }
+    let options = ChartOptions {
+        progress: args.x,
+        is_each_seed: args.each_seed,
+        ..ChartOptions::default()
+    };
     for &kind in RunPlot::value_variants() {
-        if runs.is_empty() || kind == RunPlot::Attention || !args.wants(kind) {
+        if kind == RunPlot::Attention || !args.wants(kind) {
             continue;
         }
         if let Some(chart) = kind.draw(&runs, options) {
-            save(args, &kind.name(), &chart)?;
-        } else if kind.is_expected(&runs) || !args.only.is_empty() {
-            let who = match runs.len() {
-                1 => "the run has no",
-                _ => "none of the runs has",
-            };
-            output::note(&format!("no {}.svg: {who} data for it", kind.name()));
+            save(args, |ending| kind.file_name(ending), &chart)?;
+        } else if !args.only.is_empty() {
+            let name = kind.file_name("svg");
+            output::note(&format!("no {name}: there are no data for it"));
         }
     }
     for maps in maps {
-        save(args, maps.name, &maps)?;
+        save(args, |ending| format!("{}.{ending}", maps.name), &maps)?;
     }
     Ok(())
 }
 
 /// Returns the attention maps of the last checkpoint of a run.
-fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<AttentionMaps>> {
+fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec<AttentionMaps>> {
     let trained = TrainedRun::load(&run.folder, &backend.open()?)?;
     let dataset = trained.dataset.as_ref();
     let source = match &args.source {
@@ -100,9 +86,9 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<Att
     attention_maps(&trained.model, dataset, &source, &name, &args.map_options())
 }
 
-fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
+fn save(args: &PlotArgs, name: impl Fn(&str) -> String, plot: &impl Plot) -> Result<()> {
     for ending in ["svg"].into_iter().chain(args.png.then_some("png")) {
-        let path = args.folder().join(format!("{name}.{ending}"));
+        let path = args.folder().join(name(ending));
         let saved = plot.save(&path);
         saved.map_err(|error| cannot_write(args, &path, error))?;
         output::result(&path.display().to_string())?;

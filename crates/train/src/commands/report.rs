@@ -1,12 +1,13 @@
 //! `train report`: write runs as one HTML page.
 
-use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::Result;
 use burn::tensor::Device;
 use training::error::{UsageError, unwritable};
 use training::files::{replace_whole, write_whole};
+use training::pretrained::is_pretrained;
+use training::run::{RunData, labels, unusable};
 
 use crate::args::flags::describe;
 use crate::args::{ReportArgs, reject};
@@ -24,46 +25,40 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let path = args.path();
     check_output(&path)?;
     let backend = args.backend.choose()?;
-    let runs = args.runs.iter().map(|folder| RunReport::read(folder));
-    let mut runs: Vec<RunReport> = runs.collect::<Result<_, _>>()?;
-    if args.examples > 0 {
-        let device = match backend.open() {
-            // The page is useful without the model, so only an explicitly chosen backend has to
-            // work.
-            Err(error) if args.backend.backend.is_none() => Err(describe(&error)),
-            device => Ok(device?),
-        };
-        for (run, folder) in runs.iter_mut().zip(&args.runs) {
-            let device = device.as_ref().map_err(String::clone);
-            run.add_examples(device.and_then(|device| examine(args, folder, device)));
-        }
-    } else {
-        let why = || Err("--examples is 0".into());
-        runs.iter_mut().for_each(|run| run.add_examples(why()));
-    }
-    tell_apart(&mut runs, &args.runs);
-    write(args, &path, &page(&runs)?)?;
-    for run in &runs {
-        for note in run.notes() {
+    let runs = args.runs.iter().map(|folder| read(folder));
+    let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
+    let device = match backend.open() {
+        _ if args.examples == 0 => Err("--examples is 0".into()),
+        // The page is useful without the model, so only an explicitly chosen backend has to work.
+        Err(error) if args.backend.backend.is_none() => Err(describe(&error)),
+        device => Ok(device?),
+    };
+    let reports = runs.iter().zip(labels(&runs)).map(|(run, label)| {
+        let device = device.as_ref().map_err(String::clone);
+        let examined = device.and_then(|device| examine(args, &run.folder, device));
+        RunReport::new(run, label, examined)
+    });
+    let reports: Vec<RunReport> = reports.collect();
+    write(args, &path, &page(&runs, &reports)?)?;
+    for run in &reports {
+        for note in &run.notes {
             output::note(&format!("{}: {note}", run.name));
         }
     }
     output::result(&path.display().to_string())
 }
 
+fn read(folder: &Path) -> Result<RunData, UsageError> {
+    if is_pretrained(folder) {
+        let what = "is a Hugging Face model, not a run: `train import` makes a run of it";
+        return Err(unusable(folder, what));
+    }
+    RunData::read(folder)
+}
+
 fn examine(args: &ReportArgs, folder: &Path, device: &Device) -> Result<Examined, String> {
     let examined = Examined::of(folder, args.checkpoint, device, args.examples);
     examined.map_err(|error| describe(&error))
-}
-
-/// Names all runs by the paths of their folders if two of them have the same name.
-fn tell_apart<P: AsRef<Path>>(runs: &mut [RunReport], folders: &[P]) {
-    let names: HashSet<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-    if names.len() < runs.len() {
-        for (run, folder) in runs.iter_mut().zip(folders) {
-            run.name = folder.as_ref().display().to_string();
-        }
-    }
 }
 
 /// Rejects a path that is a folder, before the runs are read.

@@ -9,16 +9,18 @@ use training::config::RunConfig;
 use training::data::synthetic::AnnotatedCopy;
 use training::data::{DataConfig, Dataset, Decoded};
 use training::evaluation::{ByLength, LengthSettings, TestResult, decode_greedily};
+use training::run::environment::quoted;
 use training::run::layout::PICTURES;
-use training::run::{Best, LengthsOf, Summary, save_lengths};
+use training::run::{Best, LengthsOf, RunData, Summary, add_lengths};
 use training::trainer::Finished;
 use transformer::Transformer;
 
 use super::lengths;
 use crate::group::Group;
+use crate::metric;
 use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
-use crate::terminal::{Paint, measure_text, output};
+use crate::terminal::{Paint, output};
 
 /// Maximum number of decoded sequences that are printed first, right or wrong. For tasks other than
 /// text, at most the same number of later sequences with wrong outputs follow.
@@ -86,7 +88,7 @@ pub(super) fn report(
         let measured = lengths::report(&by_length, lengths, &settings, false)?;
         let of = LengthsOf::new(&settings, finished.model_step, 1);
         if group.is_first() {
-            save_lengths(folder, of, measured)?;
+            add_lengths(folder, of, measured, true)?;
         }
     }
     if !group.is_first() {
@@ -108,7 +110,7 @@ fn draw_attention(
         return Ok(());
     };
     let folder = finished.folder.path();
-    let run = plot::Run::read(folder)?.name;
+    let run = RunData::summary(folder)?.name;
     for maps in attention_maps(
         &finished.model.valid(),
         dataset,
@@ -148,7 +150,7 @@ pub(super) fn say_what_next(config: &RunConfig, folder: &Path, best: Option<Best
     if let Some(best) = best {
         output::note(&format!("best evaluation: {}", best_text(config, best)));
     }
-    let run = shell_word(&folder.display().to_string());
+    let run = quoted(&folder.display().to_string());
     output::note(&format!(
         "everything about this run: {}\nnext:\n  train eval {run}\n  train generate {run}\n  train plot {run}",
         folder.display()
@@ -156,19 +158,8 @@ pub(super) fn say_what_next(config: &RunConfig, folder: &Path, best: Option<Best
 }
 
 fn best_text(config: &RunConfig, best: Best) -> String {
-    let Best { step, value } = best;
-    let value = measure_text(config.evaluation.best_by, value);
-    format!("{value} at step {step}, kept as --checkpoint best")
-}
-
-/// Returns a word, quoted if necessary, so that a POSIX shell reads it unchanged.
-fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "_./-+=:@%,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.into()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+    let value = metric::named(config.evaluation.best_by.field(), best.value);
+    format!("{value} at step {}, kept as --checkpoint best", best.step)
 }
 
 #[cfg(test)]
@@ -186,12 +177,5 @@ mod tests {
         config.evaluation.best_by = BestBy::ExactMatch;
         let text = best_text(&config, Best { step, value: 0.75 });
         assert!(text.starts_with("exact match 0.7500 at"), "{text}");
-    }
-
-    #[test]
-    fn paths_are_words_of_a_shell() {
-        assert_eq!(shell_word("runs/copy-1"), "runs/copy-1");
-        assert_eq!(shell_word("my runs/a"), "'my runs/a'");
-        assert_eq!(shell_word("it's"), r"'it'\''s'");
     }
 }

@@ -198,9 +198,9 @@ pub(super) fn train(
     }
     let processes = group.collective().size();
     let about = About::new(config, dataset, trainer.model(), &path, processes);
+    let mut board = TensorBoard::new(&path, about.floor);
     let mut view = RunView::new(about, shown.is_plain);
     let mut follower = Follower::new(&path);
-    let mut board = TensorBoard::new(&path);
     let mut observers: Vec<&mut dyn Observer> = if group.is_first() {
         vec![&mut view]
     } else {

@@ -22,7 +22,8 @@ use super::text_scorer::{Scores, TextScorer};
 use super::trained::{Trained, beam_width};
 use crate::args::{EvalArgs, check_generation};
 use crate::group::Group;
-use crate::terminal::{LineProgress, loss_text, output};
+use crate::number::short;
+use crate::terminal::{LineProgress, output};
 
 /// Number of pairs that are held in memory at a time.
 const CHUNK: usize = 2000;
@@ -172,7 +173,7 @@ pub(super) fn run(
         format!(
             "{}\nloss {}, perplexity {:.2} a token, token accuracy {:.4}\nbeam {}, step {}, {:.1} s",
             evaluation.scores.text(),
-            loss_text(loss),
+            short(loss),
             evaluation.perplexity,
             evaluation.token_accuracy,
             evaluation.beam,

@@ -1,61 +1,59 @@
-//! Computes means of curves: over neighbouring points, and over runs that differ only in their
-//! seed.
+//! Means of curves: over neighbouring points, and over runs that differ only in their seed.
 
-use std::collections::BTreeMap;
+use training::run::Point;
 
-use super::series::Point;
-
-/// The mean of several curves.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MeanCurve {
-    /// Mean at each step that all curves have.
-    pub points: Vec<Point>,
-    /// The mean minus and plus one standard deviation at each point; empty for a single curve.
-    pub spread: Vec<(f64, f64)>,
+/// Returns the mean of the values, and their sample standard deviation, which is NaN for fewer than
+/// two values.
+pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares = values.iter().map(|value| (value - mean).powi(2));
+    (mean, (squares.sum::<f64>() / (count - 1.0)).sqrt())
 }
 
-/// Returns the mean of the curves. The spread is one sample standard deviation on each side.
-pub fn mean_curve(curves: &[Vec<Point>]) -> MeanCurve {
-    if let [curve] = curves {
-        return MeanCurve {
-            points: curve.clone(),
-            spread: Vec::new(),
-        };
+/// Returns the mean of the curves, at the steps where every curve has a value, and the mean minus
+/// and plus one standard deviation at each of these steps; the second list is empty for a single
+/// curve. The steps of each curve must increase.
+pub fn mean_curve(curves: &[Vec<Point>]) -> (Vec<Point>, Vec<(f64, f64)>) {
+    let Some((first, others)) = curves.split_first() else {
+        return Default::default();
+    };
+    if others.is_empty() {
+        return (first.clone(), Vec::new());
     }
-    // `f64` cannot be the key of a map, so the keys are the bits of the steps. For floats that are
-    // not negative, the bits have the same order as the floats.
-    let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
-    for &(step, value) in curves.iter().flatten() {
-        steps.entry(step.to_bits()).or_default().push(value);
-    }
-    let count = curves.len() as f64;
-    let shared = steps
-        .iter()
-        .filter(|(_, values)| values.len() == curves.len());
-    let points = shared.map(|(&step, values)| {
-        let mean = values.iter().sum::<f64>() / count;
-        let squares = values.iter().map(|value| (value - mean).powi(2));
-        let deviation = (squares.sum::<f64>() / (count - 1.0)).sqrt();
-        let point = (f64::from_bits(step), mean);
-        (point, (mean - deviation, mean + deviation))
+    let points = first.iter().filter_map(|&(step, value)| {
+        let mut values = vec![value];
+        for other in others {
+            let place = other.binary_search_by(|point| point.0.total_cmp(&step));
+            values.push(other[place.ok()?].1);
+        }
+        let (mean, deviation) = mean_and_deviation(&values);
+        Some(((step, mean), (mean - deviation, mean + deviation)))
     });
-    let (points, spread) = points.unzip();
-    MeanCurve { points, spread }
+    points.unzip()
 }
 
-/// Returns for each point the mean of the finite values from `radius` points before it to `radius`
-/// points after it. A value that is not finite becomes NaN, which leaves a gap in the line.
-pub fn running_mean(points: &[Point], radius: usize) -> Vec<Point> {
+/// Returns the number of points before and after a point whose mean replaces it in a curve of
+/// `count` points. Short curves are not smoothed.
+pub fn radius(count: usize) -> usize {
+    count / 100
+}
+
+/// Smooths a noisy curve: returns for each point the mean of the finite values from [`radius`]
+/// points before it to as many points after it. A value that is not finite becomes NaN, which leaves
+/// a gap in the line.
+pub fn smoothed(points: &[Point]) -> Vec<Point> {
+    let radius = radius(points.len());
     // Sum and number of the finite values before each point.
     let mut before = vec![(0.0, 0.0)];
     for &(_, value) in points {
         let (sum, count) = before[before.len() - 1];
-        let (value, one) = if value.is_finite() {
-            (value, 1.0)
+        let is_finite = value.is_finite();
+        before.push(if is_finite {
+            (sum + value, count + 1.0)
         } else {
-            (0.0, 0.0)
-        };
-        before.push((sum + value, count + one));
+            (sum, count)
+        });
     }
     let mean = |(i, &(step, value)): (usize, &Point)| {
         let (first, last) = (i.saturating_sub(radius), (i + radius + 1).min(points.len()));
@@ -74,30 +72,26 @@ mod tests {
     fn a_mean_of_curves_has_the_shared_steps_and_their_deviation() {
         let one = vec![(1.0, 4.0), (2.0, 2.0), (3.0, 1.0)];
         let two = vec![(1.0, 6.0), (3.0, 1.0), (1e9, 9.0)];
-        let mean = mean_curve(&[one.clone(), two]);
-        assert_eq!(mean.points, [(1.0, 5.0), (3.0, 1.0)]);
+        let (points, spread) = mean_curve(&[one.clone(), two]);
+        assert_eq!(points, [(1.0, 5.0), (3.0, 1.0)]);
         let deviation = 2f64.sqrt();
-        assert_eq!(
-            mean.spread,
-            [(5.0 - deviation, 5.0 + deviation), (1.0, 1.0)]
-        );
-        let alone = mean_curve(std::slice::from_ref(&one));
-        assert_eq!((alone.points, alone.spread), (one, Vec::new()));
-        assert_eq!(mean_curve(&[]), MeanCurve::default());
+        assert_eq!(spread, [(5.0 - deviation, 5.0 + deviation), (1.0, 1.0)]);
+        assert_eq!(mean_curve(&[one.clone()]), (one, Vec::new()));
+        assert_eq!(mean_curve(&[]), Default::default());
     }
 
     #[test]
-    fn a_running_mean_is_of_the_values_around() {
-        let points: Vec<Point> = [1.0, 2.0, 6.0, f64::NAN, 4.0, 5.0]
-            .into_iter()
-            .enumerate()
-            .map(|(i, value)| (i as f64, value))
-            .collect();
-        let mean = running_mean(&points, 1);
-        let values: Vec<f64> = mean.iter().map(|(_, value)| *value).collect();
-        assert_eq!(values[..3], [1.5, 3.0, 4.0]);
-        assert!(values[3].is_nan());
-        assert_eq!(values[4..], [4.5, 4.5]);
-        assert_eq!(mean[2].0, 2.0);
+    fn a_smoothed_curve_has_the_means_of_the_values_around() {
+        let mut points: Vec<Point> = (0..200).map(|i| (f64::from(i), f64::from(i % 2))).collect();
+        points[150].1 = f64::NAN;
+        points[1].1 = 5.0;
+        let smooth = smoothed(&points);
+        // The window of 200 values is 5 values wide.
+        assert_eq!(smooth[0], (0.0, 5.0 / 3.0));
+        assert_eq!(smooth[3], (3.0, 7.0 / 5.0));
+        assert_eq!(smooth[100], (100.0, 2.0 / 5.0));
+        assert!(smooth[150].1.is_nan());
+        assert_eq!(smooth[149].1, 3.0 / 4.0);
+        assert_eq!(smoothed(&points[..99]), points[..99]);
     }
 }

@@ -7,9 +7,6 @@ use anyhow::{Context, Result};
 use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
-
-use super::bitmap::Bitmap;
-use super::font;
 use training::files::replace_whole;
 
 /// A drawing area of the crate `plotters`, which covers a plot or a part of it. The crate rounds
@@ -23,13 +20,11 @@ pub type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::Error
 /// the drawing more precise.
 const SVG_SCALE: u32 = 4;
 
-/// Scales of PNG files, the finest first.
-///
-/// The first number of a pair is the number of PNG pixels per pixel of the plot. The second number
-/// says how many times finer the plot is drawn before pixels are averaged. The first pair for which
-/// the drawing takes at most [`PNG_BYTES`] bytes is used, or else the last pair.
-const PNG_SCALES: [(u32, u32); 3] = [(2, 2), (2, 1), (1, 1)];
-const PNG_BYTES: f64 = 256e6;
+/// Pixels of a PNG file per pixel of the plot, and how many times finer the plot is drawn before
+/// pixels are averaged, because plotters draws thick lines with hard edges. Plots larger than
+/// [`PNG_PIXELS`] are drawn with one pixel for each.
+const PNG_SCALE: (u32, u32) = (2, 2);
+const PNG_PIXELS: f64 = 5e6;
 
 /// A plot that can be drawn on any backend of plotters.
 pub trait Plot {
@@ -60,17 +55,10 @@ pub trait Plot {
             area.present()?;
         }
         // The <svg> element of the backend is replaced, because it has another size and no title.
-        // Attributes that repeat a default value, or the font of the <svg> element, are removed.
-        // This leaves texts unchanged, because quotation marks are escaped in texts.
         let (_, body) = svg.split_once('\n').unwrap_or_default();
-        let family = format!(" font-family=\"{}\"", font::FAMILY);
-        let body = body.replace(&family, "");
-        let body = body
-            .replace(" opacity=\"1\"", "")
-            .replace(" stroke=\"none\"", "");
         let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" \
-             viewBox=\"0 0 {width} {height}\"{family} stroke-linejoin=\"round\">\n\
+             viewBox=\"0 0 {width} {height}\" stroke-linejoin=\"round\">\n\
              <title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n{body}",
             width / SVG_SCALE,
             height / SVG_SCALE,
@@ -88,16 +76,13 @@ pub trait Plot {
     /// The plot cannot be drawn.
     fn png(&self) -> Result<Vec<u8>> {
         let (width, height) = self.size();
-        let bytes = |scale: u32| 3.0 * width * height * f64::from(scale).powi(2);
-        let mut scales = PNG_SCALES.into_iter();
-        let scale = scales.find(|(density, finer)| bytes(density * finer) <= PNG_BYTES);
-        let (density, finer) = scale.unwrap_or((1, 1));
-        let (width, height) = pixels(self.size(), density);
+        let is_huge = width * height > PNG_PIXELS;
+        let (density, finer) = if is_huge { (1, 1) } else { PNG_SCALE };
+        let (width, height) = pixels((width, height), density);
         let fine = (width * finer, height * finer);
         let mut image = vec![255; 3 * fine.0 as usize * fine.1 as usize];
         {
-            let backend = Bitmap(BitMapBackend::with_buffer(&mut image, fine));
-            let area = backend.into_drawing_area();
+            let area = BitMapBackend::with_buffer(&mut image, fine).into_drawing_area();
             self.draw(&area, f64::from(density * finer))?;
             area.present()?;
         }
@@ -154,109 +139,62 @@ fn shrink(image: &[u8], width: usize, finer: usize) -> Vec<u8> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use plotters::element::{Rectangle, Text};
+    use plotters::element::Rectangle;
     use plotters::style::text_anchor::{HPos, Pos, VPos};
     use plotters::style::{Color, RGBColor};
 
     use super::*;
-
-    /// A text of an SVG file. Position and size are in pixels.
-    #[derive(Debug)]
-    pub struct SvgText {
-        pub text: String,
-        pub at: (f64, f64),
-        pub size: f64,
-        pub anchor: String,
-        pub is_upward: bool,
-    }
-
-    fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
-        let (_, rest) = element.split_once(&format!(" {name}=\""))?;
-        Some(rest.split_once('"')?.0)
-    }
-
-    fn number(element: &str, name: &str) -> f64 {
-        attribute(element, name).unwrap().parse().unwrap()
-    }
-
-    /// Returns the texts that are drawn in an SVG file.
-    pub fn texts(svg: &str) -> Vec<SvgText> {
-        let scale = f64::from(SVG_SCALE);
-        let elements = svg.split("<text ").skip(1).map(|rest| {
-            let (element, text) = rest.split_once(">\n").unwrap();
-            let element = format!(" {element}");
-            SvgText {
-                text: text.split_once("\n</text>").unwrap().0.to_owned(),
-                at: (number(&element, "x") / scale, number(&element, "y") / scale),
-                size: number(&element, "font-size") / scale,
-                anchor: attribute(&element, "text-anchor").unwrap().to_owned(),
-                is_upward: element.contains(" transform=\"rotate(270, "),
-            }
-        });
-        elements.collect()
-    }
+    use crate::plot::style::font;
 
     /// Returns the points, in pixels, of each line that has the given colour.
-    pub fn lines(svg: &str, color: RGBColor) -> Vec<Vec<(f64, f64)>> {
-        let stroke = stroke(color);
-        let polylines = svg.split("<polyline ").skip(1).filter_map(|rest| {
-            let (element, _) = rest.split_once("/>").unwrap();
-            let element = format!(" {element}");
-            element.contains(&stroke).then(|| {
-                let points = attribute(&element, "points").unwrap().split_whitespace();
-                let pixels = |number: &str| number.parse::<f64>().unwrap() / f64::from(SVG_SCALE);
-                points
-                    .map(|point| point.split_once(',').unwrap())
-                    .map(|(x, y)| (pixels(x), pixels(y)))
-                    .collect()
-            })
+    pub fn lines(svg: &str, RGBColor(red, green, blue): RGBColor) -> Vec<Vec<(f64, f64)>> {
+        let stroke = format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"");
+        let polylines = svg.split("<polyline ").skip(1);
+        let polylines = polylines.filter_map(|rest| {
+            let (element, _) = rest.split_once("/>")?;
+            let (_, points) = element.split_once("points=\"")?;
+            let pixels = |number: &str| number.parse::<f64>().unwrap() / f64::from(SVG_SCALE);
+            let points = points.trim_end_matches('"').split_whitespace();
+            let points = points.map(|point| point.split_once(',').unwrap());
+            let points = points.map(|(x, y)| (pixels(x), pixels(y)));
+            element.contains(&stroke).then(|| points.collect())
         });
         polylines.collect()
     }
 
-    /// Returns the SVG attribute for the colour of a line.
-    pub fn stroke(RGBColor(red, green, blue): RGBColor) -> String {
-        format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
-    }
-
-    /// Returns whether the rectangles, the points of lines and polygons, and the anchors of texts
-    /// are inside the borders of an SVG file.
+    /// Returns whether the rectangles, lines, polygons and anchors of texts are inside the borders
+    /// of an SVG file.
     pub fn is_inside(svg: &str) -> bool {
+        let attribute = |element: &str, name: &str| {
+            let (_, rest) = element.split_once(&format!(" {name}=\""))?;
+            Some(rest.split_once('"')?.0.to_owned())
+        };
+        let number = |element: &str, name| attribute(element, name)?.parse::<f64>().ok();
         let (head, body) = svg.split_once('\n').unwrap();
-        let size = (number(head, "width"), number(head, "height"));
-        let inside = |x: f64, y: f64| (0.0..=size.0).contains(&x) && (0.0..=size.1).contains(&y);
         let scale = f64::from(SVG_SCALE);
-        let elements = body.lines().filter(|line| line.starts_with('<'));
-        let mut count = 0;
-        let all_inside = elements.map(|element| {
-            if let Some(points) = attribute(element, "points") {
+        let [width, height] = ["width", "height"].map(|name| number(head, name).unwrap() * scale);
+        let inside = |x: f64, y: f64| (0.0..=width).contains(&x) && (0.0..=height).contains(&y);
+        body.lines()
+            .filter(|line| line.starts_with('<'))
+            .all(|element| {
+                let side = |name| number(element, name).unwrap_or(0.0);
+                let points = attribute(element, "points").unwrap_or_default();
                 points.split_whitespace().all(|point| {
-                    count += 1;
                     let (x, y) = point.split_once(',').unwrap();
-                    let pixels = |number: &str| number.parse::<f64>().unwrap() / scale;
-                    inside(pixels(x), pixels(y))
+                    inside(x.parse().unwrap(), y.parse().unwrap())
+                }) && number(element, "x").is_none_or(|x| {
+                    let y = side("y");
+                    inside(x, y) && inside(x + side("width"), y + side("height"))
                 })
-            } else if attribute(element, "x").is_some() {
-                count += 1;
-                let (x, y) = (number(element, "x"), number(element, "y"));
-                let side = |name| attribute(element, name).map_or(0.0, |s| s.parse().unwrap());
-                inside(x / scale, y / scale)
-                    && inside((x + side("width")) / scale, (y + side("height")) / scale)
-            } else {
-                true
-            }
-        });
-        all_inside.collect::<Vec<_>>().iter().all(|&inside| inside) && count > 0
+            })
     }
 
     const BLUE: RGBColor = RGBColor(0, 0, 255);
 
-    /// A text on a white area, with a blue square if the size of the text is 5 pixels.
+    /// A blue square and a text, on a white area.
     struct Square {
         size: (f64, f64),
         text: &'static str,
-        text_at: (f64, f64),
-        text_size: f64,
     }
 
     impl Plot for Square {
@@ -269,124 +207,74 @@ pub(crate) mod tests {
         }
 
         fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B> {
-            let at = |(x, y)| ((x * scale) as i32, (y * scale) as i32);
-            if self.text_size == 5.0 {
-                let corners = [at((10.0, 5.0)), at((20.0, 15.0))];
-                area.draw(&Rectangle::new(corners, BLUE.filled()))?;
-            }
-            let style = font::style(self.text_size * scale, RGBColor(0, 0, 0))
-                .pos(Pos::new(HPos::Center, VPos::Bottom));
-            area.draw(&Text::new(self.text, at(self.text_at), style))
+            let at = |x: f64, y: f64| ((x * scale) as i32, (y * scale) as i32);
+            area.draw(&Rectangle::new(
+                [at(10.0, 5.0), at(20.0, 15.0)],
+                BLUE.filled(),
+            ))?;
+            let style = font(5.0 * scale, BLUE).pos(Pos::new(HPos::Left, VPos::Top));
+            area.draw_text(self.text, &style, at(1.0, 9.0))
         }
     }
 
-    fn square() -> Square {
-        Square {
-            size: (30.0, 20.0),
-            text: "dy=\"-0.5ex\" <\u{1b}",
-            text_at: (1.0, 9.0),
-            text_size: 5.0,
-        }
+    fn square(text: &'static str) -> Square {
+        let size = (30.0, 20.0);
+        Square { size, text }
     }
 
     /// Returns the width and the pixels of a PNG file.
-    fn decode(file: &[u8]) -> (usize, usize, Vec<u8>) {
-        let mut reader = png::Decoder::new(std::io::Cursor::new(file))
-            .read_info()
-            .unwrap();
+    fn decode(file: &[u8]) -> (usize, Vec<u8>) {
+        let reader = png::Decoder::new(std::io::Cursor::new(file)).read_info();
+        let mut reader = reader.unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         let info = reader.next_frame(&mut pixels).unwrap();
-        (info.width as usize, info.height as usize, pixels)
+        (info.width as usize, pixels)
     }
 
     #[test]
     fn an_svg_has_its_size_its_title_and_its_texts() {
-        let svg = square().svg().unwrap();
+        let svg = square("\" <b>\u{1b}").svg().unwrap();
+        for part in [
+            "width=\"30\" height=\"20\" viewBox=\"0 0 120 80\"",
+            "<title>a &lt;title> &amp; more</title>",
+            "&lt;b&gt;\u{fffd}",
+        ] {
+            assert!(svg.contains(part), "{svg}");
+        }
         assert!(
-            svg.contains("width=\"30\" height=\"20\" viewBox=\"0 0 120 80\""),
+            svg.trim_end().ends_with("</svg>") && is_inside(&svg),
             "{svg}"
         );
-        assert!(
-            svg.contains("<title>a &lt;title> &amp; more</title>"),
-            "{svg}"
-        );
-        assert!(svg.contains("dy=&quot;-0.5ex&quot; &lt;\u{fffd}"), "{svg}");
-        assert!(svg.trim_end().ends_with("</svg>"), "{svg}");
-        let texts = texts(&svg);
-        assert_eq!(texts.len(), 1);
-        assert_eq!((texts[0].at, texts[0].size), ((1.0, 9.0), 5.0));
     }
 
     #[test]
     fn a_png_has_twice_the_size_and_the_right_pixels() {
-        let mut square = square();
-        square.text = "";
-        let file = square.png().unwrap();
-        assert!(file.starts_with(b"\x89PNG\r\n\x1a\n"));
-        let (width, height, pixels) = decode(&file);
-        assert_eq!((width, height), (60, 40));
-        for y in 0..height {
-            for x in 0..width {
-                let inside = (20..40).contains(&x) && (10..30).contains(&y);
-                let expected = if inside { [0, 0, 255] } else { [255; 3] };
-                assert_eq!(pixels[3 * (y * width + x)..][..3], expected, "{x}, {y}");
-            }
+        let (width, pixels) = decode(&square("").png().unwrap());
+        assert_eq!((width, pixels.len()), (60, 3 * 60 * 40));
+        for (index, pixel) in pixels.chunks(3).enumerate() {
+            let (x, y) = (index % width, index / width);
+            let inside = (20..40).contains(&x) && (10..30).contains(&y);
+            let expected = if inside { [0, 0, 255] } else { [255; 3] };
+            assert_eq!(pixel, expected, "{x}, {y}");
         }
-    }
-
-    #[test]
-    fn letters_have_the_same_position_in_png_and_svg() {
-        let square = Square {
-            size: (40.0, 40.0),
-            text: "H",
-            text_at: (20.0, 30.0),
-            text_size: 20.0,
-        };
-        let (width, _, pixels) = decode(&square.png().unwrap());
-        let dark: Vec<usize> = (0..pixels.len() / 3)
-            .filter(|i| pixels[3 * i] < 128)
-            .collect();
-        let rows = dark.iter().map(|i| i / width);
-        let (top, bottom) = (rows.clone().min().unwrap(), rows.max().unwrap());
-        // An em is 40 pixels of this PNG file. The SVG backend draws the baseline half an ex above
-        // the anchor, which is 0.5 * 0.547 em, or 11 pixels.
-        assert!(bottom.abs_diff(59 - 11) <= 1, "{bottom}");
-        // A capital letter is 0.73 em high.
-        assert!((bottom - top).abs_diff(29) <= 2, "{top} to {bottom}");
-        let columns = dark.iter().map(|i| i % width);
-        let middle = columns.clone().min().unwrap() + columns.max().unwrap();
-        // plotters leaves out the left side bearing of the letter, a tenth of an em. So the letter
-        // is not exactly centred.
-        assert!(middle.abs_diff(80) <= 8, "{middle}");
-    }
-
-    #[test]
-    fn huge_plots_are_drawn_less_finely() {
-        let mut square = square();
-        square.size = (6000.0, 5000.0);
-        let (width, height, _) = decode(&square.png().unwrap());
-        assert_eq!((width, height), (6000, 5000));
+        let mut huge = square("");
+        huge.size = (6000.0, 1000.0);
+        assert_eq!(decode(&huge.png().unwrap()).0, 6000);
     }
 
     #[test]
     fn files_that_cannot_be_written_are_errors_and_leave_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let square = square();
+        let square = square("");
         let inside = folder.path().join("new/pictures");
-        for name in ["one.svg", "one.png"] {
-            square.save(&inside.join(name)).unwrap();
-        }
-        assert_eq!(fs::read_dir(&inside).unwrap().count(), 2);
+        square.save(&inside.join("one.svg")).unwrap();
+        square.save(&inside.join("one.png")).unwrap();
         let read = |name| fs::read(inside.join(name)).unwrap();
         assert_eq!(read("one.svg"), square.svg().unwrap().into_bytes());
         assert_eq!(read("one.png"), square.png().unwrap());
-
-        let file = folder.path().join("file");
-        fs::write(&file, "mine").unwrap();
-        let error = square.save(&file.join("one.svg")).unwrap_err();
-        assert!(format!("{error:#}").contains("cannot write "), "{error:#}");
         fs::create_dir(inside.join("two.svg")).unwrap();
-        assert!(square.save(&inside.join("two.svg")).is_err());
+        let error = square.save(&inside.join("two.svg")).unwrap_err();
+        assert!(format!("{error:#}").contains("cannot write "), "{error:#}");
         assert_eq!(fs::read_dir(&inside).unwrap().count(), 3);
     }
 }

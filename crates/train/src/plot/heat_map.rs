@@ -1,15 +1,13 @@
 //! Maps of attention weights: a cell for each pair of tokens, darker where the weight is larger.
 
 use plotters::backend::DrawingBackend;
-use plotters::chart::ChartBuilder;
 use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
 use super::axis::Axis;
 use super::file::{Area, Drawn, Plot};
-use super::font::{fit, style, width};
-use super::style::{DOWN, FAINT, INK, LABEL, TITLE};
+use super::style::{FAINT, INK, LABEL, TITLE, fit, font, width};
 
 /// The attention weights of one kind of attention, such as cross-attention, for one source.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,12 +52,10 @@ const HEAD: f64 = 70.0;
 const GAP: f64 = 16.0;
 /// Height of the title of a map, in pixels.
 const PANEL_TITLE: f64 = 20.0;
-/// Width of the bar of the colour scale, in pixels.
-const BAR: f64 = 14.0;
+/// Width and height of the bar of the colour scale, in pixels.
+const BAR: (f64, f64) = (14.0, 160.0);
 /// Width of the colour scale with its labels, in pixels.
 const SCALE_WIDTH: f64 = 68.0;
-/// Height of the colour scale, in pixels.
-const SCALE_HEIGHT: f64 = 160.0;
 
 /// Maximum number of tokens for which a map labels every token.
 pub const EASILY_READ: usize = 32;
@@ -87,15 +83,15 @@ struct Panel {
 }
 
 impl AttentionMaps {
-    /// Returns the colour scale of all maps. The scale goes from 0 to 1 or, if no weight is above
-    /// 0.5, as in long sequences, from 0 to a round number that no weight exceeds.
-    fn scale(&self) -> Axis {
+    /// Returns the weight with the darkest colour: 1 or, if no weight is above 0.5, as in long
+    /// sequences, a round number that no weight exceeds.
+    fn largest(&self) -> f32 {
         let weights = self.layers.iter().flatten().flat_map(|map| &map.weights);
         let largest = weights.copied().fold(0.0, f32::max);
-        let label = "weight (each row sums to 1)";
-        match largest {
-            _ if largest > 0.5 => Axis::linear(label, 0.0..1.0),
-            _ => Axis::from_zero(label, largest.into()),
+        if largest > 0.5 {
+            1.0
+        } else {
+            Axis::around("", 0.0, largest.into(), 5).range.end as f32
         }
     }
 
@@ -172,14 +168,14 @@ impl AttentionMaps {
         let corners = [at(0.0, 0.0), at(columns as f64, rows as f64)];
         area.draw(&Rectangle::new(corners, BORDER.stroke_width(scale as u32)))?;
 
-        let token = style(TOKEN * scale, INK);
+        let token = font(TOKEN * scale, INK);
         let right = token.pos(Pos::new(HPos::Right, VPos::Center));
         for (row, text) in self.rows.iter().enumerate().step_by(panel.stride) {
             let (x, y) = at(0.0, row as f64 + 0.5);
             area.draw_text(
                 &fit(text, TOKEN, TOKEN_WIDTH),
                 &right,
-                (x - units(4.0), y + units(DOWN)),
+                (x - units(4.0), y + units(1.0)),
             )?;
         }
         let upward = right.transform(FontTransform::Rotate270);
@@ -188,7 +184,7 @@ impl AttentionMaps {
             let (x, y) = at(column as f64 + 0.5, rows as f64);
             let (y, text) = (y + units(4.0), fit(text, TOKEN, TOKEN_WIDTH));
             if panel.is_upward {
-                area.draw_text(&text, &upward, (x + units(DOWN), y))?
+                area.draw_text(&text, &upward, (x + units(1.0), y))?
             } else {
                 area.draw_text(&text, &centered, (x, y))?
             }
@@ -205,7 +201,7 @@ impl Plot for AttentionMaps {
     fn size(&self) -> (f64, f64) {
         let (right, lower) = self.end(&self.panel());
         let title = LEFT + width(&self.title, TITLE) + 20.0;
-        let scale = HEAD + PANEL_TITLE + SCALE_HEIGHT + GAP + BAR;
+        let scale = HEAD + PANEL_TITLE + BAR.1 + GAP + BAR.0;
         let width = (right + SCALE_WIDTH + 2.0 * GAP).max(title);
         (width, (lower + LABEL).max(scale) + GAP)
     }
@@ -216,67 +212,52 @@ impl Plot for AttentionMaps {
         let at = |x: f64, y: f64| ((x * scale).round() as i32, (y * scale).round() as i32);
         let widest = self.size().0 - LEFT - 12.0;
         let title = fit(&self.title, TITLE, widest);
-        area.draw_text(&title, &style(TITLE * scale, INK), at(LEFT, 16.0))?;
+        area.draw_text(&title, &font(TITLE * scale, INK), at(LEFT, 16.0))?;
         let subtitle = fit(&self.subtitle, LABEL, widest);
-        area.draw_text(&subtitle, &style(LABEL * scale, FAINT), at(LEFT, 39.0))?;
+        area.draw_text(&subtitle, &font(LABEL * scale, FAINT), at(LEFT, 39.0))?;
 
-        let (panel, weights) = (self.panel(), self.scale());
+        let (panel, largest) = (self.panel(), self.largest());
         let (layers, heads) = (self.layers.len(), self.layers[0].len());
         let (right, lower) = self.end(&panel);
         let (corner, size) = (at(LEFT, HEAD), at(right - LEFT, lower - HEAD));
         let maps = area.clone().shrink(corner, size);
         let areas = maps.split_evenly((layers, heads)).into_iter();
-        let token = style(TOKEN * scale, INK);
+        let token = font(TOKEN * scale, INK);
         for (area, map) in areas.zip(self.layers.iter().flatten()) {
-            let style = style((TOKEN + 1.0) * scale, INK);
+            let style = font((TOKEN + 1.0) * scale, INK);
             area.draw_text(&map.title, &style, at(panel.tokens.0, 3.0))?;
-            let largest = weights.range.end as f32;
             self.draw_map(&area, scale, &panel, &map.weights, largest)?;
         }
-        let label = style(LABEL * scale, INK);
+        let label = font(LABEL * scale, INK);
         let below = at(LEFT + panel.tokens.0, lower - GAP + 8.0);
         area.draw_text(self.column_label, &label, below)?;
         let middle = Pos::new(HPos::Center, VPos::Center);
         let upward = label.transform(FontTransform::Rotate270).pos(middle);
         area.draw_text(self.row_label, &upward, at(18.0, (HEAD + lower) / 2.0))?;
 
+        const STEPS: u32 = 60;
         let (x, y) = (right + 12.0, HEAD + PANEL_TITLE);
-        let bar = area.clone().shrink(at(x, y), at(SCALE_WIDTH, SCALE_HEIGHT));
-        draw_scale(&bar, scale, &weights)?;
+        for step in 0..STEPS {
+            let part = |step| f64::from(step) / f64::from(STEPS);
+            let color = ramp(1.0 - part(step) as f32);
+            let corners = [(x, part(step)), (x + BAR.0, part(step + 1))];
+            let corners = corners.map(|(x, part)| at(x, y + BAR.1 * part));
+            area.draw(&Rectangle::new(corners, color.filled()))?;
+        }
+        let corners = [at(x, y), at(x + BAR.0, y + BAR.1)];
+        area.draw(&Rectangle::new(corners, BORDER.stroke_width(scale as u32)))?;
+        let beside = x + BAR.0 + 8.0;
+        area.draw_text(&largest.to_string(), &token, at(beside, y))?;
+        area.draw_text("weight", &token, at(beside, y + BAR.1 / 2.0))?;
+        area.draw_text("0", &token, at(beside, y + BAR.1 - TOKEN))?;
         if self.is_causal {
-            let y = y + SCALE_HEIGHT + GAP;
-            let corners = [at(x, y), at(x + BAR, y + BAR)];
+            let y = y + BAR.1 + GAP;
+            let corners = [at(x, y), at(x + BAR.0, y + BAR.0)];
             area.draw(&Rectangle::new(corners, MASKED.filled()))?;
-            area.draw_text("masked", &token, at(x + BAR + 8.0, y + 3.0))?;
+            area.draw_text("masked", &token, at(beside, y + 3.0))?;
         }
         Ok(())
     }
-}
-
-/// Draws the colour scale, with the ticks of the axis `weights`.
-fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64, weights: &Axis) -> Drawn<B> {
-    const STEPS: i32 = 60;
-    let mut bar = ChartBuilder::on(area)
-        .right_y_label_area_size((SCALE_WIDTH - BAR) * scale)
-        .build_cartesian_2d(0.0..1.0, weights.clone())?;
-    let end = weights.range.end;
-    bar.draw_series((0..STEPS).map(|step| {
-        let height = |step| f64::from(step) / f64::from(STEPS);
-        let color = ramp(height(step) as f32 + 0.5 / STEPS as f32);
-        let corners = [(0.0, end * height(step)), (1.0, end * height(step + 1))];
-        Rectangle::new(corners, color.filled())
-    }))?;
-    let border = BORDER.stroke_width(scale as u32);
-    bar.draw_series([Rectangle::new([(0.0, 0.0), (1.0, end)], border)])?;
-    bar.configure_mesh()
-        .disable_mesh()
-        .axis_style(INK.stroke_width(scale as u32))
-        .set_all_tick_mark_size(4.0 * scale)
-        .label_style(style(TOKEN * scale, INK))
-        .y_label_offset(DOWN * scale)
-        .y_label_formatter(&|&tick| weights.tick_label(tick))
-        .y_desc(weights.label)
-        .draw()
 }
 
 /// Returns the colour for a weight, given as a fraction of the colour scale's largest weight.
@@ -345,7 +326,7 @@ mod tests {
             let svg = maps.svg().unwrap();
             assert!(is_inside(&svg), "{rows} x {columns}");
             // The scale ends at the largest weight, not at 1.
-            assert!(svg.contains("\n0.010\n"), "{svg}");
+            assert!(svg.contains("\n0.01\n"), "{svg}");
         }
     }
 }

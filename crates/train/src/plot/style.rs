@@ -1,6 +1,10 @@
-//! Colours and font sizes of all plots.
+//! Colours and fonts of all plots. The font is embedded in the program, because some machines have
+//! no fonts.
 
-use plotters::style::RGBColor;
+use std::sync::Once;
+
+use plotters::style::{FontDesc, FontFamily, FontStyle, RGBColor, TextStyle, register_font};
+use ratatui::style::Color;
 
 /// Colour of texts and axes.
 pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
@@ -8,21 +12,20 @@ pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 pub const FAINT: RGBColor = RGBColor(0x66, 0x66, 0x66);
 /// Colour of grid lines.
 pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
-/// Colour of the dotted lines between the ends of curves and their labels.
-pub const LEADER: RGBColor = RGBColor(0xaa, 0xaa, 0xaa);
 /// Colour of a shaded area.
 pub const SHADE: RGBColor = RGBColor(0xee, 0xf1, 0xf5);
 
 /// Colours of lines that colour-blind readers can tell apart (Okabe and Ito, "Color Universal
-/// Design", 2008), without the yellow of this palette, and with [`INK`] in place of its black.
-const SERIES: [RGBColor; 7] = [
-    RGBColor(0x00, 0x72, 0xb2),
-    RGBColor(0xd5, 0x5e, 0x00),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0xe6, 0x9f, 0x00),
-    RGBColor(0x56, 0xb4, 0xe9),
-    INK,
+/// Design", 2008), without the yellow of this palette, and with [`INK`] in place of its black. Each
+/// has a colour for terminals beside it.
+pub const SERIES: [(RGBColor, Color); 7] = [
+    (RGBColor(0x00, 0x72, 0xb2), Color::Cyan),
+    (RGBColor(0xd5, 0x5e, 0x00), Color::Yellow),
+    (RGBColor(0x00, 0x9e, 0x73), Color::Green),
+    (RGBColor(0xcc, 0x79, 0xa7), Color::Magenta),
+    (RGBColor(0xe6, 0x9f, 0x00), Color::Red),
+    (RGBColor(0x56, 0xb4, 0xe9), Color::Blue),
+    (INK, Color::Reset),
 ];
 
 /// Font size of a title, in pixels.
@@ -30,17 +33,56 @@ pub const TITLE: f64 = 17.0;
 /// Font size of axes and legends, in pixels.
 pub const LABEL: f64 = 13.0;
 
-/// Pixels by which texts are moved down. plotters centres lower-case letters vertically, so that
-/// digits and capitals would be too high.
-pub const DOWN: f64 = 1.0;
+/// Name of the font in SVG files, followed by alternatives for viewers that do not have it.
+const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
-/// Returns the colour of series `index`. The colours repeat after the last one.
-pub fn series_color(index: usize) -> RGBColor {
-    SERIES[index % SERIES.len()]
+/// Font size in plotters that gives an em of one pixel. The SVG backend divides font sizes by this
+/// number.
+const EM: f64 = 1.24;
+
+/// Returns a text style with an em of `size` pixels.
+pub fn font(size: f64, color: RGBColor) -> TextStyle<'static> {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if register_font(FAMILY, FontStyle::Normal, dejavu::sans::regular()).is_err() {
+            unreachable!("the embedded font is valid");
+        }
+    });
+    FontDesc::new(FontFamily::Name(FAMILY), size * EM, FontStyle::Normal).color(&color)
 }
 
-/// Mixes a colour with white. `white` is the share of white, from 0 to 1.
-pub fn lighter(RGBColor(red, green, blue): RGBColor, white: f64) -> RGBColor {
-    let mix = |x: u8| (f64::from(x) + (255.0 - f64::from(x)) * white).round() as u8;
-    RGBColor(mix(red), mix(green), mix(blue))
+/// Returns the width of a text in pixels, with an em of `size` pixels. It is that in PNG files, where
+/// plotters draws texts 7 % wider than in SVG files.
+pub fn width(text: &str, size: f64) -> f64 {
+    // plotters rounds widths to whole pixels, so the text is measured with a larger font.
+    let font = font(100.0, INK).font;
+    let (width, _) = font.box_size(text).expect("the font is registered");
+    f64::from(width) * size / 100.0
+}
+
+/// Returns the text, truncated with an ellipsis if it is wider than `max_width` pixels. An em has
+/// `size` pixels.
+pub fn fit(text: &str, size: f64, max_width: f64) -> String {
+    let mut fitting = text.to_owned();
+    let mut kept: Vec<char> = text.chars().collect();
+    while width(&fitting, size) > max_width && kept.pop().is_some() {
+        fitting = kept.iter().collect::<String>().trim_end().to_owned() + "…";
+    }
+    fitting
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_measured_and_cut() {
+        // Advances of DejaVu Sans: 0.636 em for a digit, 0.318 em for a space.
+        let wider = 1.24 / 1.164;
+        assert!((width("0123", 10.0) / wider - 4.0 * 6.36).abs() < 0.1);
+        assert!((width("0 1", 10.0) / wider - 15.9).abs() < 0.1);
+        assert_eq!(fit("12 34 56", 10.0, 100.0), "12 34 56");
+        assert_eq!(fit("12 34 56", 10.0, 43.0), "12 34…");
+        assert_eq!(fit("12 34 56", 10.0, 1.0), "…");
+    }
 }

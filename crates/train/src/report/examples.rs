@@ -33,7 +33,7 @@ pub struct Examined {
     /// Step of the checkpoint.
     step: usize,
     #[serde(skip)]
-    pub parameters: u64,
+    pub parameters: usize,
     /// Greedily decoded examples.
     samples: Vec<Sample>,
     /// Attention weights of some examples.
@@ -120,7 +120,7 @@ impl Examined {
         }
         Ok(Self {
             step: run.step,
-            parameters: run.model.num_params() as u64,
+            parameters: run.model.num_params(),
             samples: samples.collect(),
             attention,
         })

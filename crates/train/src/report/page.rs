@@ -1,27 +1,29 @@
-//! Writes the data of runs, the style and the scripts into one HTML file.
+//! Writes the charts and data of runs, the style and the scripts into one HTML file.
 
 use anyhow::Result;
+use clap::ValueEnum;
 use serde::Serialize;
+use training::run::{RunData, seed_groups};
 
 use super::run::RunReport;
-use super::seeds::seed_groups;
 use super::settings::{Setting, settings};
+use crate::plot::{ChartOptions, Plot, Progress, RunPlot, SERIES};
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
 /// The scripts, in the order in which they run inside one function.
-const SCRIPTS: [&str; 9] = [
+const SCRIPTS: [&str; 6] = [
     include_str!("page/dom.js"),
-    include_str!("page/format.js"),
-    include_str!("page/chart.js"),
-    include_str!("page/curves.js"),
-    include_str!("page/lengths.js"),
+    include_str!("page/charts.js"),
     include_str!("page/attention.js"),
     include_str!("page/samples.js"),
     include_str!("page/settings.js"),
     include_str!("page/main.js"),
 ];
+
+/// Width of a chart in pixels.
+const WIDTH: f64 = 620.0;
 
 /// The data of a page.
 #[derive(Serialize)]
@@ -29,35 +31,77 @@ struct Data<'a> {
     version: &'static str,
     runs: &'a [RunReport],
     settings: Vec<Setting>,
-    /// Indices of the runs of each group. The runs of a group differ in their seed only and share a
-    /// line.
-    groups: Vec<Vec<usize>>,
+    /// Number of the colour of each run's line, if charts have a line for each run or group.
+    colors: Vec<Option<usize>>,
 }
 
-/// Returns the HTML page for these runs.
+/// Returns the HTML page for these runs, with their reports in the same order.
 ///
 /// # Errors
 ///
-/// No error is expected, because all data can be written as JSON.
-pub fn page(runs: &[RunReport]) -> Result<String> {
-    let configs: Vec<_> = runs.iter().map(RunReport::config).collect();
+/// No error is expected, because all data can be drawn and written as JSON.
+pub fn page(runs: &[RunData], reports: &[RunReport]) -> Result<String> {
+    let groups = seed_groups(runs);
+    let color = |index: usize| {
+        let group = groups.iter().find(|group| group.contains(&index))?;
+        (groups.len() > 1).then_some(group[0] % SERIES.len())
+    };
     let data = Data {
         version: env!("CARGO_PKG_VERSION"),
-        runs,
-        settings: settings(&configs),
-        groups: seed_groups(&configs),
+        runs: reports,
+        settings: settings(runs),
+        colors: (0..runs.len()).map(color).collect(),
     };
-    let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let names: Vec<&str> = reports.iter().map(|run| run.name.as_str()).collect();
     let values = [
-        ("{{title}}", escape_text(&names.join(", "))),
+        ("{{title}}", escaped(&names.join(", "))),
         ("{{style}}", STYLE.into()),
-        ("{{data}}", escape_json(&serde_json::to_string(&data)?)),
+        ("{{charts}}", charts(runs)?),
+        // A `script` element ends at `</script>` and changes its meaning at `<!--`. In JSON, `<`
+        // occurs in strings only.
+        (
+            "{{data}}",
+            serde_json::to_string(&data)?.replace('<', "\\u003c"),
+        ),
         (
             "{{script}}",
             format!("(() => {{\n{}\n}})();", SCRIPTS.join("\n")),
         ),
     ];
     Ok(fill(TEMPLATE, &values))
+}
+
+/// Returns the charts by step and, if they differ, by time.
+fn charts(runs: &[RunData]) -> Result<String> {
+    let mut html = String::new();
+    let kinds = RunPlot::value_variants().iter();
+    for kind in kinds.filter(|kind| **kind != RunPlot::Perplexity) {
+        for (progress, name) in [(Progress::Steps, "steps"), (Progress::Seconds, "seconds")] {
+            let options = ChartOptions {
+                progress,
+                has_title: false,
+                width: WIDTH,
+                ..ChartOptions::default()
+            };
+            // Scores by length have the same chart for both.
+            let x = match (kind, progress) {
+                (RunPlot::Lengths, Progress::Steps) => "all",
+                (RunPlot::Lengths, _) => continue,
+                _ => name,
+            };
+            let Some(chart) = kind.draw(runs, options) else {
+                continue;
+            };
+            let (title, _) = kind.metrics();
+            let hover = escaped(&serde_json::to_string(&chart.hover())?);
+            html += &format!(
+                "<figure class=\"card\" data-x=\"{x}\" data-hover=\"{hover}\"><figcaption><h3>{title}</h3>\
+                 </figcaption><div class=\"scroll\"><div class=\"plot\">{}</div></div></figure>\n",
+                chart.svg()?
+            );
+        }
+    }
+    Ok(html)
 }
 
 /// Replaces each placeholder of a template by its value. `values` lists the placeholders in the
@@ -74,17 +118,10 @@ fn fill(template: &str, values: &[(&str, String)]) -> String {
     page + rest
 }
 
-/// Escapes JSON for a `script` element, whose contents end at `</script>` and change their meaning
-/// at `<!--`. In JSON, `<` occurs in strings only.
-fn escape_json(json: &str) -> String {
-    json.replace('<', "\\u003c")
-}
-
-/// Escapes a text that becomes the contents of an HTML element.
-fn escape_text(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
+/// Escapes a text that becomes the contents of an HTML element or of an attribute.
+fn escaped(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('"', "&quot;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]
@@ -93,47 +130,45 @@ mod tests {
     use std::path::Path;
 
     use serde_json::Value;
+    use training::config::RunConfig;
+    use training::run::RunFolder;
 
     use super::*;
 
-    /// Writes a run folder, and returns its report.
-    fn run(parent: &Path, name: &str, config: &str, metrics: &str) -> RunReport {
-        let folder = parent.join(name);
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("config.json"), config).unwrap();
+    /// Creates a run folder with metrics, and returns its page.
+    fn page_of(folder: &Path, metrics: &str) -> String {
+        drop(RunFolder::create(Some(folder), &RunConfig::copy()).unwrap());
         fs::write(folder.join("metrics.jsonl"), metrics).unwrap();
-        RunReport::read(&folder).unwrap()
+        let run = RunData::read(folder).unwrap();
+        let report = RunReport::new(&run, run.name.clone(), Err("no checkpoint".into()));
+        page(&[run], &[report]).unwrap()
     }
 
     /// Returns the JSON data in a page.
     fn data(page: &str) -> Value {
-        let (_, rest) = page
-            .split_once("<script type=\"application/json\" id=\"data\">")
-            .unwrap();
-        let (json, _) = rest.split_once("</script>").unwrap();
-        serde_json::from_str(json).unwrap()
+        let begin = "<script type=\"application/json\" id=\"data\">";
+        let (_, rest) = page.split_once(begin).unwrap();
+        serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
     }
 
     #[test]
     fn texts_of_a_run_cannot_become_markup() {
         let parent = tempfile::tempdir().unwrap();
-        let evil = "<!--<script>{{script}}&amp;{{data}}";
-        let config = format!("{{\"data\":{{\"task\":\"{evil}</script><b>\"}}}}");
-        let runs = [run(parent.path(), evil, &config, "")];
-        let page = page(&runs).unwrap();
+        let evil = "<!--<script>{{script}}&amp;\"{{data}}<b>";
+        let page = page_of(&parent.path().join(evil), "{\"step\":1,\"loss\":2}\n");
         let opened = page.matches("<script").count();
         assert_eq!((opened, page.matches("</script>").count()), (2, 2));
-        assert_eq!(page.matches("<!--").count(), 0);
-        assert_eq!(page.matches("<b>").count(), 0);
-        assert!(page.contains("<title>&lt;!--&lt;script&gt;{{script}}&amp;amp;{{data}}"));
-        let data = data(&page);
-        assert_eq!(data["runs"][0]["name"], evil);
-        assert_eq!(data["runs"][0]["task"], format!("{evil}</script><b>"));
+        assert_eq!(
+            page.matches("<!--").count() + page.matches("<b>").count(),
+            0
+        );
+        assert!(page.contains("<title>&lt;!--&lt;script&gt;{{script}}&amp;amp;&quot;{{data}}"));
+        assert_eq!(data(&page)["runs"][0]["name"], evil);
     }
 
     #[test]
     fn the_page_needs_no_network_and_no_other_file() {
-        let page = page(&[]).unwrap();
+        let page = page(&[], &[]).unwrap();
         for outside in [
             "http:", "https:", "src=", "@import", "url(", "fetch(", "<link",
         ] {
@@ -143,10 +178,8 @@ mod tests {
         }
         assert!(page.contains("default-src 'none'"));
         for script in SCRIPTS {
-            assert!(
-                !script.contains("innerHTML") && !script.contains("</"),
-                "{script}"
-            );
+            let is_safe = !script.contains("innerHTML") && !script.contains("</");
+            assert!(is_safe, "{script}");
         }
     }
 
@@ -154,52 +187,36 @@ mod tests {
     fn a_run_of_100000_steps_makes_a_small_page() {
         let parent = tempfile::tempdir().unwrap();
         let line = |step: u32| {
-            let (loss, norm) = (
-                5.0 / f64::from(step).sqrt(),
-                f64::from(step * 7919 % 1000) / 7.0,
+            let noise = f64::from(step * 7919 % 1000) / 7.0;
+            let (loss, seconds) = (5.0 / f64::from(step).sqrt(), f64::from(step) / 3.0);
+            let mut line = format!(
+                "{{\"step\":{step},\"loss\":{loss},\"learning_rate\":{loss},\"gradient_norm\":{noise},\
+                 \"seconds\":{seconds},\"tokens_per_second\":{noise}}}\n"
             );
-            format!(
-                "{{\"step\":{step},\"loss\":{loss},\"learning_rate\":{},\"gradient_norm\":{norm},\"seconds\":{},\"tokens_per_second\":{}}}\n",
-                loss / 9.0,
-                f64::from(step) / 3.0,
-                norm * 77.7
-            )
+            if step % 100 == 0 {
+                line +=
+                    &format!("{{\"step\":{step},\"valid_loss\":{loss},\"exact_match\":0.25}}\n");
+            }
+            line
         };
-        let mut lines: String = (1..=100_000).map(line).collect();
-        for step in (100..=100_000).step_by(100) {
-            lines += &format!(
-                "{{\"step\":{step},\"valid_loss\":{},\"token_accuracy\":0.5,\"exact_match\":0.25}}\n",
-                1.0 / f64::from(step)
-            );
-        }
-        let page = page(&[run(parent.path(), "long", "{}", &lines)]).unwrap();
-        assert!(page.len() < 500_000, "{} bytes", page.len());
-        let data = data(&page);
-        let norms = data["runs"][0]["curves"]["gradient_norm"]["y"]
-            .as_array()
-            .unwrap();
-        let largest = norms.iter().filter_map(Value::as_f64).fold(0.0, f64::max);
-        assert_eq!(largest, 142.7);
-        assert_eq!(data["runs"][0]["step"], 100_000);
+        let lines: String = (1..=100_000).map(line).collect();
+        let page = page_of(&parent.path().join("long"), &lines);
+        assert!(page.len() < 700_000, "{} bytes", page.len());
+        assert_eq!(page.matches("<figure").count(), 10);
     }
 
     #[test]
     fn what_a_run_lacks_is_said() {
         let parent = tempfile::tempdir().unwrap();
-        let folder = parent.path().join("empty");
-        fs::create_dir(&folder).unwrap();
-        fs::write(folder.join("config.json"), "{}").unwrap();
-        let mut report = RunReport::read(&folder).unwrap();
-        report.add_examples(Err("no checkpoint".into()));
-        let notes = report.notes().join("\n");
+        let page = page_of(&parent.path().join("empty"), "");
+        let notes = data(&page)["runs"][0]["notes"].to_string();
         for lacks in [
             "curves",
-            "test split",
+            "trained model",
             "by length",
             "attention: no checkpoint.",
         ] {
             assert!(notes.contains(lacks), "{notes}");
         }
-        assert!(data(&page(&[report]).unwrap())["runs"][0]["examples"].is_null());
     }
 }

@@ -1,184 +1,180 @@
-//! The data of a run that the page shows.
-
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::path::Path;
+//! What the page shows of a run, besides its curves.
 
 use serde::Serialize;
 use serde_json::Value;
-use training::error::UsageError;
-use training::evaluation::LengthScore;
-use training::pretrained::is_pretrained;
-use training::run::layout::{CONFIG, SUMMARY};
-use training::run::{read_config_json, read_lengths, read_status, unusable};
+use training::run::RunData;
 
-use super::curve::{Curve, rounded};
 use super::examples::Examined;
-use super::facts::Facts;
-use super::metrics::Metrics;
-use crate::plot::readings;
+use crate::metric;
+use crate::number::{bytes, grouped};
 
-/// Fields of `metrics.jsonl` that the page shows as curves.
-const CURVES: [&str; 9] = [
-    "loss",
-    "valid_loss",
-    "token_accuracy",
-    "exact_match",
-    "bleu",
-    "chrf",
-    "learning_rate",
-    "gradient_norm",
-    THROUGHPUT,
-];
-
-const THROUGHPUT: &str = "tokens_per_second";
-
-/// The data of a run that the page shows.
+/// What the page shows of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReport {
     /// Name that tells the run apart from other runs on the page.
     pub name: String,
-    status: StatusText,
-    #[serde(flatten)]
-    facts: Facts,
-    curves: BTreeMap<&'static str, Curve>,
-    /// Curve of the training time: seconds by step. `None` if `metrics.jsonl` has no times.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seconds_by_step: Option<Curve>,
-    lengths: Vec<LengthScore>,
+    status: &'static str,
+    reason: Option<String>,
+    is_text: bool,
+    /// Scores, size and progress.
+    facts: Vec<Fact>,
+    /// Names and values that say where and how the run was trained.
+    environment: Vec<(String, String)>,
     examples: Option<Examined>,
     /// Sentences that say which data the page lacks, and why, or how to get them.
-    notes: Vec<String>,
-    #[serde(skip)]
-    config: Value,
+    pub notes: Vec<String>,
 }
 
-/// The status of a run, as the page shows it.
+/// A fact about a run.
 #[derive(Clone, Debug, Serialize)]
-struct StatusText {
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+struct Fact {
+    label: String,
+    text: String,
+    detail: String,
 }
+
+/// Scores that the page shows first, if a run has them.
+const SCORES: [(&str, &str); 7] = [
+    ("test_bleu", "test BLEU"),
+    ("test_chrf", "test chrF"),
+    ("test_exact_match", "test exact match"),
+    ("valid_bleu", "validation BLEU"),
+    ("valid_chrf", "validation chrF"),
+    ("valid_exact_match", "validation exact match"),
+    ("valid_loss", "validation loss"),
+];
 
 impl RunReport {
-    /// Reads the files of a run folder. If data are missing, the page gets a note.
-    ///
-    /// # Errors
-    ///
-    /// The folder is not a run folder, or its configuration, metrics, status or scores by length
-    /// cannot be read. The message names the path.
-    pub fn read(folder: &Path) -> Result<Self, UsageError> {
-        if is_pretrained(folder) {
-            let what = "is a Hugging Face model, not a run: `train import` makes a run of it";
-            return Err(unusable(folder, what));
-        }
-        let config: Option<Value> = serde_json::from_slice(&read_config_json(folder)?).ok();
-        let config = config
-            .filter(Value::is_object)
-            .ok_or_else(|| unusable(&folder.join(CONFIG), "is not the configuration of a run"))?;
-        let metrics = Metrics::read(folder)?;
+    /// Describes a run. `examined` has the outputs and attention weights for some examples, or says
+    /// why they are missing.
+    pub fn new(run: &RunData, name: String, examined: Result<Examined, String>) -> Self {
         let mut notes = Vec::new();
-        let metrics = metrics.unwrap_or_else(|| {
-            notes.push("There are no curves: the run has no metrics.jsonl.".into());
-            Metrics::default()
-        });
-        let status = status(folder)?;
-        let facts = Facts::of(folder, &config, &metrics);
-        // The path `.` has no file name, so the name comes from the absolute path.
-        let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
-        let name = whole.file_name().unwrap_or(whole.as_os_str());
-        let name = name.to_string_lossy().into_owned();
-        let curve = |field| {
-            let points = match field {
-                THROUGHPUT => Cow::Owned(readings(metrics.field(field))),
-                field => Cow::Borrowed(metrics.field(field)),
-            };
-            (!points.is_empty()).then(|| (field, Curve::new(&points)))
-        };
-        let curves: BTreeMap<_, _> = CURVES.into_iter().filter_map(curve).collect();
-        let seconds = metrics.field("seconds");
-        let seconds_by_step = (!seconds.is_empty()).then(|| Curve::increasing(seconds));
-        let lengths = read_lengths(folder)?.unwrap_or_default();
-        if !curves.is_empty() && !curves.contains_key("valid_loss") {
-            notes.push("There are no validation curves: the run has not been evaluated.".into());
+        let mut lacks = |is_missing: bool, what: String| notes.extend(is_missing.then_some(what));
+        let has_curves = !run.curves.get("learning_rate").is_empty();
+        lacks(
+            !has_curves,
+            "There are no curves: the run has taken no steps.".into(),
+        );
+        let has_evaluation = !run.curves.get("valid_loss").is_empty();
+        let what = "There are no validation curves: the run has not been evaluated.";
+        lacks(has_curves && !has_evaluation, what.into());
+        let what = format!(
+            "There is no exact match by length: `train eval {} --eval-lengths 1..32` measures it.",
+            run.folder.display()
+        );
+        lacks(run.lengths.is_empty() && !run.is_of_texts(), what);
+        let what = "There are no scores of the trained model: training has not ended.";
+        lacks(run.results.is_empty(), what.into());
+        let has_attention = examined.as_ref().is_ok_and(Examined::has_attention);
+        let what = "There is no attention: all examples are too long to show it.";
+        lacks(examined.is_ok() && !has_attention, what.into());
+        if let Err(why) = &examined {
+            lacks(
+                true,
+                format!("There are no samples and no attention: {why}."),
+            );
         }
-        if !curves.is_empty() && !curves.contains_key(THROUGHPUT) {
-            let what = "There is no throughput: an earlier version of train wrote metrics.jsonl.";
-            notes.push(what.into());
-        }
-        if lengths.is_empty() && facts.task != "text" {
-            notes.push(format!(
-                "There is no exact match by length: `train eval {} --eval-lengths 1..32` measures it.",
-                folder.display()
-            ));
-        }
-        if !folder.join(SUMMARY).exists() {
-            let what = "There are no scores of the test split: the run has no summary.json, which \
-                        it writes when training has ended.";
-            notes.push(what.into());
-        }
-        Ok(Self {
+        let examples = examined.ok();
+        Self {
             name,
-            status,
-            facts,
-            curves,
-            seconds_by_step,
-            lengths: lengths.into_iter().map(shortened).collect(),
-            examples: None,
+            status: run.status.status.name(),
+            reason: run.status.reason.clone(),
+            is_text: run.is_of_texts(),
+            facts: facts(run, examples.as_ref()),
+            environment: environment(run),
+            examples,
             notes,
-            config,
-        })
-    }
-
-    /// Adds the outputs and attention weights for some examples, or a note that says why they are
-    /// missing.
-    pub fn add_examples(&mut self, examined: Result<Examined, String>) {
-        match examined {
-            Ok(examined) => {
-                if !examined.has_attention() {
-                    let what = "There is no attention: all examples are too long to show it.";
-                    self.notes.push(what.into());
-                }
-                self.facts.parameters = self.facts.parameters.or(Some(examined.parameters));
-                self.examples = Some(examined);
-            }
-            Err(why) => self
-                .notes
-                .push(format!("There are no samples and no attention: {why}.")),
         }
     }
-
-    /// Returns the contents of `config.json`.
-    pub fn config(&self) -> &Value {
-        &self.config
-    }
-
-    /// Returns the notes on data that the page lacks, each a sentence.
-    pub fn notes(&self) -> &[String] {
-        &self.notes
-    }
 }
 
-fn shortened(score: LengthScore) -> LengthScore {
-    let short = |share: Option<f64>| share.map(|share| rounded(share, 4));
-    LengthScore {
-        exact_match: short(score.exact_match),
-        token_accuracy: short(score.token_accuracy),
-        ..score
-    }
-}
-
-/// Returns the status of a run. A run of an earlier version of this program has no `status.json`.
-/// Such a run counts as finished if it has a `summary.json`.
-fn status(folder: &Path) -> Result<StatusText, UsageError> {
-    let (name, reason) = match read_status(folder)? {
-        Some(status) => (status.status.name(), status.reason),
-        None if folder.join(SUMMARY).exists() => ("finished", None),
-        None => ("not finished", None),
+fn facts(run: &RunData, examples: Option<&Examined>) -> Vec<Fact> {
+    let fact = |label: &str, text: String, detail: String| Fact {
+        label: label.into(),
+        text,
+        detail,
     };
-    Ok(StatusText {
-        name: name.into(),
-        reason,
-    })
+    let sequences = run.results.get("sequences").and_then(Value::as_u64);
+    let sequences = sequences.map(|count| format!("{} sequences", grouped(count)));
+    // A good translation is rarely the same as its reference.
+    let is_score = |name: &str| !(run.is_of_texts() && name.ends_with("exact_match"));
+    let scores = SCORES.iter().filter(|(name, _)| is_score(name));
+    let scores = scores.filter_map(|(name, label)| {
+        let detail = if name.starts_with("test") {
+            sequences.clone()
+        } else {
+            None
+        };
+        let text = metric::text(name, run.metric(name)?);
+        Some(fact(label, text, detail.unwrap_or_default()))
+    });
+    let best = run.best.map(|best| {
+        let text = metric::named(best.field(), best.value);
+        fact(
+            "best evaluation",
+            text,
+            format!("step {}", grouped(best.step)),
+        )
+    });
+    let mut facts: Vec<Fact> = scores.chain(best).collect();
+    let mut add = |label, text: Option<String>| {
+        facts.push(fact(label, text.unwrap_or("–".into()), String::new()));
+    };
+    add("task", Some(run.task().into()));
+    let backend = run.config["execution"]["backend"].as_str();
+    add("backend", backend.map(String::from));
+    let parameters = run
+        .metric("parameters")
+        .or(examples.map(|it| it.parameters as f64));
+    add("parameters", parameters.map(grouped));
+    add("steps", Some(metric::steps(&run.status)));
+    let seconds = run.metric("seconds");
+    add(
+        "training time",
+        seconds.map(|seconds| metric::text("seconds", seconds)),
+    );
+    facts
+}
+
+/// Returns the measurements of the last process, and the environment of each process. Their names
+/// have numbers if there are several.
+fn environment(run: &RunData) -> Vec<(String, String)> {
+    let result = |name: &str| run.results.get(name)?.as_f64();
+    let mut found = Vec::new();
+    let mut add = |name: &str, text: Option<String>| {
+        found.extend(text.map(|text| (name.to_owned(), text)));
+    };
+    let date = run.results.get("date").and_then(Value::as_str);
+    add("finished", date.map(String::from));
+    add(
+        "peak memory",
+        result("peak_rss_bytes").map(|size| bytes(size as usize)),
+    );
+    let share = |share: f64| format!("{:.1} %", 100.0 * share);
+    add(
+        "time spent waiting for data",
+        result("data_wait").map(share),
+    );
+    add("time of communication", result("communication").map(share));
+    add(
+        "processes that trained together",
+        result("processes").map(grouped),
+    );
+    let rate = result("tokens_per_second").map(|rate| grouped(rate.round()));
+    add("target tokens per second", rate);
+    for (number, process) in (1..).zip(&run.environments) {
+        let suffix = match run.environments.len() {
+            1 => String::new(),
+            _ => format!(", process {number}"),
+        };
+        let mut add = |name: &str, text: Option<String>| add(&format!("{name}{suffix}"), text);
+        add("training begun", Some(process.begun.clone()));
+        add("host", process.host.clone());
+        add("command", Some(process.command.clone()));
+        add("directory", process.directory.clone());
+        add("git revision", process.git_revision.clone());
+        add("threads", Some(process.threads.to_string()));
+        add("version", Some(process.version.clone()));
+    }
+    found
 }

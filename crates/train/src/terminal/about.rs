@@ -6,6 +6,7 @@ use std::path::Path;
 use training::config::RunConfig;
 use training::data::{DataConfig, Dataset, Split};
 use training::lora::trained_parameters;
+use training::run::loss_floor;
 use transformer::{Choice, Transformer, weights};
 
 use crate::number::{bytes, grouped};
@@ -17,10 +18,8 @@ pub struct About {
     pub(super) backend: String,
     pub(super) parameters: usize,
     pub(super) folder: String,
-    /// Whether the training loss has label smoothing.
-    pub(super) is_smoothed: bool,
-    /// The command that resumes the run.
-    pub(super) resume: String,
+    /// The smallest possible training loss, see [`loss_floor`].
+    pub floor: f64,
     /// Lines of a table that describes the model, its memory, the data and the device.
     pub(super) table: Vec<String>,
 }
@@ -57,8 +56,10 @@ impl About {
             task: config.data.name().into(),
             backend: config.execution.backend.clone(),
             parameters: parts.total(),
-            is_smoothed: config.optimization.label_smoothing > 0.0,
-            resume: format!("train resume {folder}"),
+            floor: loss_floor(
+                config.optimization.label_smoothing,
+                config.model.target_vocab_size,
+            ),
             folder,
             table,
         }
@@ -243,7 +244,6 @@ mod tests {
         let folder = Path::new("runs/copy-1");
         let about = About::new(&config, dataset.as_ref(), &model, folder, 1);
         assert_eq!(about.parameters, 123_940);
-        assert_eq!(about.resume, "train resume runs/copy-1");
         assert!(about.table.len() <= 12, "{:#?}", about.table);
         assert!(
             about.table.iter().all(|line| line.len() <= 80),

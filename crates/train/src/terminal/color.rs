@@ -1,11 +1,10 @@
 //! Decides whether lines have colours: by flag, environment and stream.
 
-use std::io::IsTerminal;
 use std::sync::OnceLock;
 
 use clap::ValueEnum;
 
-use super::capability::{is_dumb, variable};
+use super::capability::variable;
 
 /// Choices of `--color`, which says when output has colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -66,87 +65,28 @@ impl Paint {
 
 /// Returns whether lines on stdout have colours.
 pub(super) fn on_stdout() -> bool {
-    Rules::of_process().allow(std::io::stdout().is_terminal())
+    allows(console::colors_enabled)
 }
 
 /// Returns whether lines on stderr have colours.
 pub(super) fn on_stderr() -> bool {
-    Rules::of_process().allow(std::io::stderr().is_terminal())
+    allows(console::colors_enabled_stderr)
 }
 
-/// The flag and the environment. Together with the stream, they decide whether lines have colours.
-/// Earlier fields take precedence over later ones.
-#[derive(Clone, Copy, Debug, Default)]
-struct Rules {
-    choice: ColorChoice,
-    /// Whether `NO_COLOR` is set (<https://no-color.org>).
-    no_color: bool,
-    /// Whether `CLICOLOR_FORCE` is set to a value other than 0 (<https://bixense.com/clicolors>).
-    is_forced: bool,
-    /// Whether `CLICOLOR` is 0.
-    is_off: bool,
-    is_dumb: bool,
-}
-
-impl Rules {
-    fn of_process() -> Self {
-        Self {
-            choice: CHOICE.get().copied().unwrap_or_default(),
-            no_color: variable("NO_COLOR").is_some(),
-            is_forced: variable("CLICOLOR_FORCE").is_some_and(|value| value != "0"),
-            is_off: variable("CLICOLOR").is_some_and(|value| value == "0"),
-            is_dumb: is_dumb(),
-        }
-    }
-
-    fn allow(self, is_terminal: bool) -> bool {
-        match self.choice {
-            ColorChoice::Always => true,
-            ColorChoice::Never => false,
-            ColorChoice::Auto if self.no_color => false,
-            ColorChoice::Auto if self.is_forced => true,
-            ColorChoice::Auto => is_terminal && !self.is_off && !self.is_dumb,
-        }
+/// Returns whether a stream has colours. `by_default` looks at the stream, the terminal,
+/// `CLICOLOR` and `CLICOLOR_FORCE` (<https://bixense.com/clicolors>).
+fn allows(by_default: fn() -> bool) -> bool {
+    match CHOICE.get().copied().unwrap_or_default() {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        // See <https://no-color.org>.
+        ColorChoice::Auto => variable("NO_COLOR").is_none() && by_default(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_flag_is_stronger_than_the_environment_and_that_than_the_stream() {
-        let auto = Rules::default();
-        assert!(auto.allow(true) && !auto.allow(false));
-        let no_color = Rules {
-            no_color: true,
-            is_forced: true,
-            ..auto
-        };
-        assert!(!no_color.allow(true));
-        let forced = Rules {
-            is_forced: true,
-            is_dumb: true,
-            ..auto
-        };
-        assert!(forced.allow(false));
-        for rules in [
-            Rules {
-                is_off: true,
-                ..auto
-            },
-            Rules {
-                is_dumb: true,
-                ..auto
-            },
-        ] {
-            assert!(!rules.allow(true), "{rules:?}");
-        }
-        let choice = ColorChoice::Always;
-        assert!(Rules { choice, ..no_color }.allow(false));
-        let choice = ColorChoice::Never;
-        assert!(!Rules { choice, ..forced }.allow(true));
-    }
 
     #[test]
     fn painted_text_ends_its_colour() {

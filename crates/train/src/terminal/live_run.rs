@@ -1,133 +1,93 @@
 //! State of a run during training, collected from its events.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use training::config::BestBy;
-use training::run::{Best, Evaluation, Event, StepMetrics};
+use training::run::{BestMetric, CURVES, Curves, Event, MetricsLine, Point};
 
 use super::series::Series;
-
-/// Minimum training time between two measurements of the speed.
-const SPEED_WINDOW: Duration = Duration::from_secs(2);
 
 /// A run during training: its progress, its newest values and its curves.
 #[derive(Clone, Debug)]
 pub(super) struct LiveRun {
     /// Last step before this process started; 0 for a new run.
-    pub(super) first: usize,
+    first: usize,
     /// Step after which training ends at the latest.
     pub(super) steps: usize,
     /// Last step that was taken.
     pub(super) step: usize,
-    /// Whether the training loss has label smoothing, which the validation loss never has.
-    pub(super) is_smoothed: bool,
+    /// The smallest possible training loss, which is subtracted from it.
+    pub(super) floor: f64,
     pub(super) begun: Instant,
     /// Time of the last step.
     stepped: Instant,
-    pub(super) metrics: Option<StepMetrics>,
-    /// Target tokens per second, at the last measurement; `None` before the first one.
-    pub(super) speed: Option<f64>,
-    /// Target tokens and time since the last measurement of the speed.
-    since: (usize, Duration),
-    pub(super) evaluation: Option<Evaluation>,
-    /// The measure by which evaluations are compared, and the best evaluation. `None` before the
-    /// first evaluation.
-    pub(super) best: Option<(BestBy, Best)>,
+    /// Newest metrics of a step.
+    pub(super) metrics: Option<MetricsLine>,
+    pub(super) evaluation: Option<MetricsLine>,
+    pub(super) best: Option<BestMetric>,
     /// Step of the last checkpoint, and when it was written; `None` before the first one of this
     /// process.
     pub(super) checkpoint: Option<(usize, Instant)>,
-    pub(super) curves: Curves,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Curves {
-    pub(super) loss: Series,
-    pub(super) valid_loss: Series,
-    /// Exact match or BLEU, see [`score`].
-    pub(super) score: Series,
-    pub(super) token_accuracy: Series,
-    pub(super) learning_rate: Series,
-    pub(super) gradient_norm: Series,
-    pub(super) speed: Series,
-}
-
-/// Returns the name and value of the task's score: exact match (0 to 1) or BLEU (0 to 100). `None`
-/// if the evaluation has neither.
-pub(super) fn score(evaluation: &Evaluation) -> Option<(&'static str, f64)> {
-    let exact_match = evaluation.exact_match.map(|value| ("exact match", value));
-    exact_match.or_else(|| evaluation.bleu.map(|value| ("BLEU", value)))
+    curves: BTreeMap<&'static str, Series>,
 }
 
 impl LiveRun {
-    /// Returns a run that has taken `first` of `steps` steps.
-    pub(super) fn new(first: usize, steps: usize) -> Self {
+    /// Returns a run that has taken `first` of `steps` steps, with the curves of these steps.
+    pub(super) fn new(first: usize, steps: usize, floor: f64, before: &Curves) -> Self {
         let now = Instant::now();
-        Self {
+        let mut run = Self {
             first,
             steps,
             step: first,
-            is_smoothed: false,
+            floor,
             begun: now,
             stepped: now,
             metrics: None,
-            speed: None,
-            since: (0, Duration::ZERO),
             evaluation: None,
             best: None,
             checkpoint: None,
-            curves: Curves::default(),
+            curves: BTreeMap::new(),
+        };
+        for (field, _) in CURVES {
+            for &(step, value) in before.get(field) {
+                run.curves.entry(field).or_default().push(step, value);
+            }
         }
+        run
     }
 
     /// Updates the state after an event.
     pub(super) fn event(&mut self, event: Event<'_>) {
         match event {
-            Event::Step {
-                step,
-                tokens,
-                elapsed,
-            } => self.step(step, tokens, elapsed),
+            Event::Step { step, .. } => (self.step, self.stepped) = (step, Instant::now()),
             Event::Metrics(metrics) => {
-                let curves = &mut self.curves;
-                curves.loss.push(metrics.step, metrics.loss.into());
-                let norm = metrics.gradient_norm.into();
-                curves.gradient_norm.push(metrics.step, norm);
-                let learning_rate = metrics.learning_rate;
-                curves.learning_rate.push(metrics.step, learning_rate);
-                self.metrics = Some(*metrics);
+                let line = self.add(MetricsLine::of(metrics, self.floor));
+                self.metrics = Some(line);
             }
-            Event::Evaluation(evaluation) => self.evaluation(*evaluation),
-            Event::Best { by, best } => self.best = Some((by, best)),
+            Event::Evaluation(evaluation) => {
+                let line = self.add(MetricsLine::of(evaluation, 0.0));
+                self.evaluation = Some(line);
+            }
+            Event::Best { by, best } => {
+                let (value, step) = (best.value, best.step);
+                self.best = Some(BestMetric { by, value, step });
+            }
             Event::Checkpoint { step, .. } => self.checkpoint = Some((step, Instant::now())),
             _ => {}
         }
     }
 
-    fn step(&mut self, step: usize, tokens: usize, elapsed: Duration) {
-        self.step = step;
-        self.stepped = Instant::now();
-        self.since.0 += tokens;
-        self.since.1 += elapsed;
-        let speed = self.since.0 as f64 / self.since.1.as_secs_f64();
-        if self.since.1 >= SPEED_WINDOW {
-            self.since = (0, Duration::ZERO);
-            self.speed = Some(speed);
-            self.curves.speed.push(step, speed);
-        } else if self.curves.speed.points().is_empty() {
-            // Until the first window is full, the speed is the mean so far.
-            self.speed = Some(speed);
+    fn add(&mut self, line: MetricsLine) -> MetricsLine {
+        for (field, value) in line.metrics() {
+            let curve = self.curves.entry(field).or_default();
+            curve.push(line.step as f64, value);
         }
+        line
     }
 
-    fn evaluation(&mut self, evaluation: Evaluation) {
-        let step = evaluation.step;
-        let curves = &mut self.curves;
-        curves.valid_loss.push(step, evaluation.valid_loss);
-        curves.token_accuracy.push(step, evaluation.token_accuracy);
-        if let Some((_, value)) = score(&evaluation) {
-            curves.score.push(step, value);
-        }
-        self.evaluation = Some(evaluation);
+    /// Returns the points of a metric by step.
+    pub(super) fn points(&self, field: &str) -> &[Point] {
+        self.curves.get(field).map_or(&[], Series::points)
     }
 
     /// Returns the time that the remaining steps will take at the average speed of this process,
@@ -148,21 +108,9 @@ impl LiveRun {
 mod tests {
     use super::*;
 
-    fn evaluation(step: usize, exact_match: f64) -> Evaluation {
-        Evaluation {
-            step,
-            seconds: 1.0,
-            valid_loss: 1.0,
-            token_accuracy: 0.5,
-            exact_match: Some(exact_match),
-            bleu: None,
-            chrf: None,
-        }
-    }
-
     #[test]
     fn the_time_left_counts_only_the_steps_of_this_process() {
-        let mut run = LiveRun::new(75, 100);
+        let mut run = LiveRun::new(75, 100, 0.0, &Curves::default());
         assert_eq!(run.left(run.begun), None);
         run.step = 80;
         run.stepped = run.begun + Duration::from_secs(2);
@@ -171,42 +119,5 @@ mod tests {
         // The remaining time counts down during a long step.
         assert_eq!(left(5), Some(Duration::from_secs(5)));
         assert_eq!(left(100), Some(Duration::ZERO));
-    }
-
-    #[test]
-    fn the_best_evaluation_is_that_of_the_run() {
-        let mut run = LiveRun::new(0, 100);
-        let best = Best {
-            step: 20,
-            value: 0.7,
-        };
-        let by = BestBy::ExactMatch;
-        run.event(Event::Best { by, best });
-        for (step, score) in [(30, 0.6), (40, 0.8)] {
-            run.event(Event::Evaluation(&evaluation(step, score)));
-        }
-        assert_eq!(run.best, Some((by, best)));
-        assert_eq!(run.curves.score.points().len(), 2);
-        assert_eq!(run.evaluation.unwrap().step, 40);
-    }
-
-    #[test]
-    fn speed_is_that_of_the_last_seconds() {
-        let mut run = LiveRun::new(0, 100);
-        let step = |step, millis| Event::Step {
-            step,
-            tokens: 100,
-            elapsed: Duration::from_millis(millis),
-        };
-        run.event(step(1, 1000));
-        assert_eq!(run.speed, Some(100.0));
-        // Two steps fill the first window. The first point of the curve is the speed of both steps.
-        run.event(step(2, 1500));
-        assert_eq!(run.speed, Some(80.0));
-        assert_eq!(run.curves.speed.points(), [(2.0, 80.0)]);
-        run.event(step(3, 1000));
-        assert_eq!(run.speed, Some(80.0));
-        run.event(step(4, 4000));
-        assert_eq!(run.speed, Some(40.0));
     }
 }

@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use training::run::{Evaluation, Event};
+use training::run::{Evaluation, Event, MetricsLine};
 
-use super::loss::loss_text;
 use super::status::Status;
-use crate::number::clock;
+use crate::metric;
+use crate::number::{clock, short};
 
 /// Display of the steps, the loss, the tokens per second and the time left of a run.
 pub(super) struct Plain {
@@ -16,12 +16,14 @@ pub(super) struct Plain {
     steps: usize,
     begun: Instant,
     tokens: usize,
-    loss: Option<f32>,
+    /// The smallest possible training loss, which is subtracted from it.
+    floor: f64,
+    loss: Option<f64>,
 }
 
 impl Plain {
     /// Begins to show a run that has taken `first` of `steps` steps.
-    pub(super) fn new(first: usize, steps: usize) -> Self {
+    pub(super) fn new(first: usize, steps: usize, floor: f64) -> Self {
         let bar = || ProgressBar::new(steps as u64).with_position(first as u64);
         Self {
             status: Status::new(bar, "step {pos}/{len} [{wide_bar}] {msg}, {eta} left"),
@@ -29,6 +31,7 @@ impl Plain {
             steps,
             begun: Instant::now(),
             tokens: 0,
+            floor,
             loss: None,
         }
     }
@@ -37,7 +40,7 @@ impl Plain {
     pub(super) fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Step { step, tokens, .. } => self.step(step, tokens),
-            Event::Metrics(metrics) => self.loss = Some(metrics.loss),
+            Event::Metrics(metrics) => self.loss = Some(f64::from(metrics.loss) - self.floor),
             _ => {}
         }
     }
@@ -55,7 +58,7 @@ impl Plain {
     }
 
     fn state(&self, seconds: f64) -> String {
-        let loss = self.loss.map_or("-".into(), |loss| loss_text(loss.into()));
+        let loss = self.loss.map_or("-".into(), short);
         format!("loss {loss}, {:.0} tokens/s", self.tokens as f64 / seconds)
     }
 
@@ -69,16 +72,11 @@ impl Plain {
 
 /// Returns the line that reports an evaluation.
 pub(super) fn line(evaluation: &Evaluation) -> String {
-    let (step, loss) = (evaluation.step, loss_text(evaluation.valid_loss));
-    let mut line = format!("step {step}: evaluation loss {loss}");
-    line.extend(
-        evaluation
-            .exact_match
-            .map(|x| format!(", exact match {x:.4}")),
-    );
-    line.extend(evaluation.bleu.map(|x| format!(", BLEU {x:.2}")));
-    line.extend(evaluation.chrf.map(|x| format!(", chrF {x:.2}")));
-    line
+    let line = MetricsLine::of(evaluation, 0.0);
+    let fields = ["valid_loss", "exact_match", "bleu", "chrf"].into_iter();
+    let items = fields.filter_map(|field| Some(metric::named(field, line.number(field)?)));
+    let items: Vec<String> = items.collect();
+    format!("step {}: evaluation {}", line.step, items.join(", "))
 }
 
 #[cfg(test)]
@@ -87,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_line_has_step_loss_speed_and_time_left() {
-        let mut plain = Plain::new(0, 100);
+        let mut plain = Plain::new(0, 100, 0.0);
         assert!(plain.line(1, 2.0).contains("loss -"));
         plain.tokens = 3000;
         plain.loss = Some(0.123_45);

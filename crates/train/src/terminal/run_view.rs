@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
 use ratatui::crossterm::terminal::size;
-use training::run::{Event, Observer};
+use training::run::{Curves, Event, Observer, RunData};
 
 use super::about::About;
 use super::dashboard::Dashboard;
@@ -63,14 +63,19 @@ impl RunView {
         // no signal leaves the terminal changed.
         let listening = interrupt::listen(Path::new(&self.about.folder), true)?;
         self.listening = Some(listening);
-        let mut run = LiveRun::new(first, steps);
-        run.is_smoothed = self.about.is_smoothed;
-        let run = Arc::new(Mutex::new(run));
+        let folder = Path::new(&self.about.folder);
+        // The curves of a resumed run begin with its first step.
+        let before = match first {
+            0 => Curves::default(),
+            _ => RunData::read(folder).map_or_else(|_| Curves::default(), |run| run.curves),
+        };
+        let floor = self.about.floor;
+        let run = Arc::new(Mutex::new(LiveRun::new(first, steps, floor, &before)));
         let has_screen = capability::has_screen() && !self.is_plain && !output::is_quiet();
         let dashboard = has_screen.then(|| Dashboard::open(Arc::clone(&run), self.about.clone()));
         self.shown = Some(match dashboard.flatten() {
             Some(dashboard) => Shown::Dashboard(dashboard),
-            None => Shown::Plain(Plain::new(first, steps)),
+            None => Shown::Plain(Plain::new(first, steps, floor)),
         });
         self.run = Some(run);
         Ok(())

@@ -18,11 +18,11 @@ pub(super) struct Series {
 
 impl Series {
     /// Adds a value. Values that are not finite are skipped.
-    pub(super) fn push(&mut self, step: usize, value: f64) {
+    pub(super) fn push(&mut self, step: f64, value: f64) {
         if !value.is_finite() {
             return;
         }
-        self.rest.0 += step as f64;
+        self.rest.0 += step;
         self.rest.1 += value;
         self.count += 1;
         if self.count == 1 << self.level {
@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn a_long_series_keeps_its_shape_in_few_points() {
         let mut series = Series::default();
-        for step in 1..=1_000_000 {
-            series.push(step, 2.0 * step as f64);
+        for step in (1..=1_000_000).map(f64::from) {
+            series.push(step, 2.0 * step);
         }
         let points = series.points();
         assert!((CAPACITY / 2..=CAPACITY).contains(&points.len()));
@@ -66,9 +66,9 @@ mod tests {
     #[test]
     fn values_that_are_not_finite_are_skipped() {
         let mut series = Series::default();
-        series.push(1, 4.0);
-        series.push(2, f64::NAN);
-        series.push(3, f64::INFINITY);
+        series.push(1.0, 4.0);
+        series.push(2.0, f64::NAN);
+        series.push(3.0, f64::INFINITY);
         assert_eq!(series.points(), [(1.0, 4.0)]);
     }
 }

@@ -22,7 +22,7 @@ pub enum Align {
 #[derive(Clone, Debug)]
 pub struct Table {
     columns: Vec<(String, Align)>,
-    /// Cells of each row; an empty row is an empty line.
+    /// Cells of each row.
     rows: Vec<Vec<String>>,
     /// Index of the column that is truncated first if the table is too wide; `None` if there is
     /// no such column.
@@ -53,11 +53,6 @@ impl Table {
     pub fn push(&mut self, row: Vec<String>) {
         assert_eq!(row.len(), self.columns.len(), "{row:?}");
         self.rows.push(row);
-    }
-
-    /// Adds an empty line.
-    pub fn push_gap(&mut self) {
-        self.rows.push(Vec::new());
     }
 
     /// Returns the width of the table in terminal columns if nothing is truncated.
@@ -141,7 +136,7 @@ mod tests {
                 .map(String::from)
                 .into(),
         );
-        table.push_gap();
+        table.push(vec![String::new(); 3]);
         table.push(["日本", "", "1000"].map(String::from).into());
         table
     }

@@ -33,10 +33,10 @@ const FREE: [(&str, &[&str]); 7] = [
         &["eval", "generate", "plot", "report", "runs", "resume"],
     ),
     ("metrics.jsonl", &["plot", "report", "runs"]),
-    ("summary.json", &["report", "runs"]),
-    ("lengths.json", &["plot", "report"]),
-    ("status.json", &["report", "runs"]),
-    ("environment.json", &["report"]),
+    ("summary.json", &["plot", "report", "runs"]),
+    ("lengths.json", &["plot", "report", "runs"]),
+    ("status.json", &["plot", "report", "runs"]),
+    ("environment.json", &["plot", "report", "runs"]),
     ("weights.safetensors", &["import", "inspect"]),
 ];
 

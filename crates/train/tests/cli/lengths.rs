@@ -35,9 +35,9 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     let (_, table) = resumed.split_once("s of training\n").unwrap();
     assert_eq!(table.lines().count(), 4, "{resumed}");
     let of_resumed = json(&file);
-    let lengths_of = |file: &Value| file["lengths"].as_array().unwrap().clone();
+    let lengths_of = |file: &Value| file[0]["lengths"].as_array().unwrap().clone();
     assert_eq!(lengths_of(&of_resumed).len(), 3);
-    assert_eq!(of_resumed["step"], steps);
+    assert_eq!(of_resumed[0]["step"], steps);
 
     // `eval` decodes the same sequences with the saved model.
     let again = run(
@@ -46,7 +46,7 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     );
     assert_eq!(objects(&again), lengths_of(&of_resumed));
     assert_eq!(json(&file), of_resumed);
-    let row = of_fit["lengths"][0].as_object().unwrap();
+    let row = of_fit[0]["lengths"][0].as_object().unwrap();
     let fields: Vec<&String> = row.keys().collect();
     let expected = [
         "exact_match",
@@ -69,17 +69,17 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     assert_eq!(rows[2]["sequences"], 20);
     let of_run = json(&file);
 
-    // An evaluation with other settings has a file of its own.
+    // An evaluation with other settings is an entry of its own.
     let table = run(
         folder,
         "eval runs/copy-1 --eval-lengths 1..8 --sequences 250 --beam 2 --batch-size 7",
     );
     assert_eq!(table.lines().count(), 9, "{table}");
-    assert_eq!(json(&file), of_run);
-    let of_beam = json(&folder.join("runs/copy-1/lengths-beam-2-sequences-250.json"));
-    assert_eq!(of_beam["method"]["width"], 2);
-    let rows = lengths_of(&of_beam);
-    assert_eq!(lengths(&rows), [1, 2, 3, 4, 5, 6, 7, 8]);
+    let with_beam = json(&file);
+    assert_eq!(with_beam[0], of_run[0]);
+    assert_eq!(with_beam[1]["method"]["width"], 2);
+    let rows = with_beam[1]["lengths"].as_array().unwrap();
+    assert_eq!(lengths(rows), [1, 2, 3, 4, 5, 6, 7, 8]);
     // There are only nine sequences of one symbol, fewer than 250, and only some of them are held
     // out.
     assert!(rows[0]["sequences"].as_u64().unwrap() < 9);
@@ -111,7 +111,7 @@ fn digits_are_the_lengths_of_sums() {
     let folder = tempfile::tempdir().unwrap();
     let flags = "--task add --max-digits 2 --positions rotary --eval-lengths 2,5 --sequences 10";
     run(folder.path(), &format!("{TINY} {flags}"));
-    let rows = &json(&folder.path().join("runs/add-1/lengths.json"))["lengths"];
+    let rows = &json(&folder.path().join("runs/add-1/lengths.json"))[0]["lengths"];
     assert_eq!(
         (&rows[0]["trained"], &rows[1]["trained"]),
         (&true.into(), &false.into())

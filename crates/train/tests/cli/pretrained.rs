@@ -64,6 +64,18 @@ fn a_folder_is_trained_further() {
             .collect();
         let (first, last) = (losses[0], losses[losses.len() - 1]);
         assert!(last < 0.7 * first, "{name}: {first} to {last}");
+        // `runs` and `report` compare the run with the same preset.
+        let listed = run(folder, &format!("runs {name} --json"));
+        let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed["preset"], "fine-tuning");
+        let listed: Vec<&String> = listed["settings"].as_object().unwrap().keys().collect();
+        run(folder, &format!("report {name} --examples 0"));
+        let data = super::report::data(&folder.join(name).join("report.html"));
+        let settings = data["settings"].as_array().unwrap().iter();
+        let changed = settings.filter(|setting| setting["presets"][0].is_string());
+        let mut changed: Vec<_> = changed.map(|it| it["path"].as_str().unwrap()).collect();
+        changed.sort_unstable();
+        assert_eq!(changed, listed);
         // The settings of the run name the model folder, so `--config` without `--from` trains the
         // same run again.
         let again = format!("fit --config {name}/config.json --run-dir {name}-again --plain");

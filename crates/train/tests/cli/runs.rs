@@ -1,5 +1,8 @@
 //! Records of runs, and the commands that list and compare them.
 
+use serde_json::{Value, json};
+
+use super::task::COPY;
 use super::*;
 
 /// Checks that seconds of training do not decrease from line to line, and that all rates are
@@ -67,295 +70,175 @@ fn metrics_have_the_time_of_training_over_all_processes() {
 }
 
 /// Trains a small run in `runs/NAME`.
-pub(super) fn small(folder: &Path, name: &str, flags: &[&str]) {
-    let run_dir = format!("runs/{name}");
-    let output = train(folder)
-        .arg("fit")
-        .args(SMALL)
-        .args(["--run-dir", &run_dir])
-        .args(flags)
-        .output()
-        .unwrap();
-    succeed(&output);
-}
-
-/// Runs a command, and returns the lines of stdout and the text of stderr.
-fn lines(folder: &Path, arguments: &[&str]) -> (Vec<String>, String) {
-    let output = train(folder).args(arguments).output().unwrap();
-    let stdout = succeed(&output);
-    let lines = stdout.lines().map(String::from).collect();
-    (lines, text(&output.stderr))
+pub(super) fn small(folder: &Path, name: &str, flags: &str) {
+    run(folder, &format!("fit {COPY} --run-dir runs/{name} {flags}"));
 }
 
 /// Runs a command and returns each line of stdout as JSON.
-fn json_lines(folder: &Path, arguments: &[&str]) -> Vec<serde_json::Value> {
-    let (lines, _) = lines(folder, arguments);
-    let parse = |line: &String| serde_json::from_str(line).unwrap();
-    lines.iter().map(parse).collect()
+fn json_lines(folder: &Path, line: &str) -> Vec<Value> {
+    let lines = run(folder, line);
+    let parse = |line| serde_json::from_str(line).unwrap();
+    lines.lines().map(parse).collect()
 }
 
-/// Checks that a wrong command ends with code 2 and an empty stdout, and that stderr is one line
-/// with all `expected` texts.
-fn rejected(folder: &Path, arguments: &[&str], expected: &[&str]) {
-    let output = train(folder).args(arguments).output().unwrap();
+/// Checks that a wrong command ends with code 2 and an error that has the text `expected`.
+fn rejected(folder: &Path, line: &str, expected: &str) {
+    let output = output(folder, line);
     let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
-    assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
-    assert_eq!(text(&output.stdout), "", "{arguments:?}");
-    for part in expected {
-        assert!(
-            stderr.contains(part),
-            "{arguments:?}: {stderr:?} has no {part:?}"
-        );
-    }
+    assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+    assert!(stderr.contains(expected), "{line}: {stderr}");
 }
 
-fn names(listed: &[serde_json::Value]) -> Vec<&str> {
-    let name = |run: &serde_json::Value| run["name"].as_str().unwrap().to_owned();
-    let names: Vec<String> = listed.iter().map(name).collect();
-    names.into_iter().map(|name| &*name.leak()).collect()
+/// Returns the names in the list of runs, separated by spaces.
+fn names(folder: &Path, flags: &str) -> String {
+    let listed = json_lines(folder, &format!("runs --json {flags}"));
+    let names = listed.iter().map(|run| run["name"].as_str().unwrap());
+    names.collect::<Vec<_>>().join(" ")
 }
 
 #[test]
 fn runs_are_listed_and_compared() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    rejected(folder, &["runs"], &["DIR runs: does not exist"]);
-    rejected(
-        folder,
-        &["eval", "latest"],
-        &["latest", "no run in", "runs;"],
-    );
+    rejected(folder, "runs", "DIR runs: does not exist");
+    rejected(folder, "eval latest", "no run in");
     // Folders that are not runs are ignored. Damaged runs are skipped with a message.
     let runs = folder.join("runs");
     std::fs::create_dir_all(runs.join("cache/tokens")).unwrap();
     std::fs::create_dir(runs.join("broken")).unwrap();
     std::fs::write(runs.join("broken/config.json"), "{").unwrap();
-    small(folder, "a-10", &["--eval-every", "4"]);
-    small(folder, "a-2", &["--eval-every", "4", "--seed", "3"]);
+    small(folder, "a-10", "--eval-every 4");
+    small(folder, "a-2", "--eval-every 4 --seed 3");
     small(
         folder,
         "b",
-        &[
-            "--eval-every",
-            "6",
-            "--warmup",
-            "7",
-            "--set",
-            "execution.fused=false",
-        ],
+        "--eval-every 6 --warmup 7 --set execution.fused=false",
     );
-    let (table, stderr) = lines(folder, &["runs"]);
-    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    let output = output(folder, "runs");
+    let stderr = text(&output.stderr);
+    let skipped = "skipped RUN runs/broken/config.json: is not JSON";
     assert!(
-        stderr.starts_with("skipped RUN runs/broken/config.json: is not JSON"),
+        stderr.starts_with(skipped) && stderr.lines().count() == 1,
         "{stderr}"
     );
-    let headings: Vec<&str> = table[0].split_whitespace().collect();
-    assert_eq!(
-        headings,
-        [
-            "name", "task", "settings", "steps", "best", "time", "status"
-        ]
-    );
+    let table = succeed(&output);
+    let table: Vec<&str> = table.lines().collect();
     assert_eq!(table.len(), 4, "{table:?}");
     // The newest run is the first.
     assert!(table[1].starts_with("b     copy"), "{table:?}");
     for part in [
         "--warmup 7",
-        "--steps 12",
         "execution.fused=false",
-        "--d-model 16",
-        "--symbols 9",
         "loss ",
         " s  finished",
     ] {
         assert!(table[1].contains(part), "{part}: {table:?}");
     }
     assert!(
-        table[2].starts_with("a-2 ") && table[2].contains("--seed 3"),
-        "{table:?}"
-    );
-    assert!(
-        !table[2].contains("--seed 0") && !table[2].contains("null"),
+        table[2].contains("--seed 3") && !table[2].contains("null"),
         "{table:?}"
     );
 
-    let listed = |flags: &[&str]| json_lines(folder, &[&["runs", "--json"], flags].concat());
-    assert_eq!(names(&listed(&[])), ["b", "a-2", "a-10"]);
-    assert_eq!(names(&listed(&["--sort", "name"])), ["a-2", "a-10", "b"]);
-    assert_eq!(names(&listed(&["--sort", "steps"])), ["a-2", "a-10", "b"]);
-    let best = listed(&["--sort", "best"]);
-    let values: Vec<f64> = best
+    assert_eq!(names(folder, ""), "b a-2 a-10");
+    assert_eq!(names(folder, "--sort name"), "a-2 a-10 b");
+    assert_eq!(names(folder, "--sort steps"), "a-2 a-10 b");
+    let best = json_lines(folder, "runs --json --sort best");
+    let values = best
         .iter()
-        .map(|run| run["best"]["value"].as_f64().unwrap())
-        .collect();
-    assert!(values.is_sorted(), "{values:?}");
-    let b = &listed(&[])[0];
-    assert_eq!(b["task"], "copy");
-    assert_eq!(b["preset"], "copy");
+        .map(|run| run["best"]["value"].as_f64().unwrap());
+    assert!(values.is_sorted());
+    // A single run can be named by its folder, or by `latest`.
+    assert_eq!(names(folder, "runs/a-2"), "a-2");
+    let b = &json_lines(folder, "runs latest --json")[0];
+    for (field, value) in [
+        ("task", json!("copy")),
+        ("preset", json!("copy")),
+        ("step", json!(12)),
+        ("status", json!("finished")),
+        ("reason", json!("all 12 steps taken")),
+    ] {
+        assert_eq!(b[field], value);
+    }
     assert_eq!(b["settings"]["optimization.schedule.warmup"], 7);
     assert_eq!(b["settings"].get("seed"), None);
-    assert_eq!(b["step"], 12);
     assert_eq!(b["best"]["metric"], "valid_loss");
-    assert_eq!(b["status"], "finished");
-    assert_eq!(b["reason"], "all 12 steps taken");
-    let summary = json(&runs.join("b/summary.json"));
+    let summary = super::json(&runs.join("b/summary.json"));
     assert_eq!(b["metrics"]["test_exact_match"], summary["exact_match"]);
     assert_eq!(b["seconds"], summary["train_seconds"]);
-
-    // A single run can be named by its folder, or by `latest`.
-    assert_eq!(
-        names(&json_lines(folder, &["runs", "runs/a-2", "--json"])),
-        ["a-2"]
-    );
-    assert_eq!(
-        names(&json_lines(folder, &["runs", "latest", "--json"])),
-        ["b"]
-    );
-    rejected(
-        folder,
-        &["runs", "runs/broken"],
-        &["RUN runs/broken/config.json: is not JSON"],
-    );
-    rejected(
-        folder,
-        &["runs", "runs/cache"],
-        &["DIR runs/cache: has no run"],
-    );
-    rejected(
-        folder,
-        &["runs", "--sort", "size"],
-        &["--sort", "size", "changed, name"],
-    );
+    for (line, expected) in [
+        (
+            "runs runs/broken",
+            "RUN runs/broken/config.json: is not JSON",
+        ),
+        ("runs runs/cache", "DIR runs/cache: has no run"),
+        ("runs --sort size", "changed, name"),
+        ("compare runs/b", "RUN"),
+        ("compare runs/b latest", "RUN runs/b: is named twice"),
+        ("compare runs/b runs/none", "RUN runs/none: does not exist"),
+    ] {
+        rejected(folder, line, expected);
+    }
 
     // Runs that differ only in the seed share a column.
-    let compared = &json_lines(
-        folder,
-        &["compare", "--json", "runs/a-10", "runs/b", "runs/a-2"],
-    )[0];
-    let paths = compared["settings"].as_array().unwrap();
-    let setting = |path: &str| {
-        let found = paths.iter().find(|setting| setting["path"] == path);
-        found.unwrap_or_else(|| panic!("{path}: {compared}"))
-    };
-    let warmup = setting("optimization.schedule.warmup");
-    assert_eq!(warmup["flag"], "--warmup");
-    assert_eq!(warmup["values"], serde_json::json!([100, 7]));
-    assert_eq!(
-        setting("execution.fused")["values"],
-        serde_json::json!([true, false])
-    );
-    assert_eq!(paths.len(), 3, "{compared}");
-    let groups = compared["groups"].as_array().unwrap();
-    assert_eq!(groups[0]["runs"], serde_json::json!(["a-10", "a-2"]));
-    assert_eq!(groups[0]["seeds"], serde_json::json!([0, 3]));
-    assert_eq!(groups[1]["runs"], serde_json::json!(["b"]));
-    let of = |name: &str| {
-        json(&runs.join(name).join("summary.json"))["valid_loss"]
-            .as_f64()
-            .unwrap()
-    };
-    let (x, y) = (of("a-10"), of("a-2"));
+    let compared = &json_lines(folder, "compare --json runs/a-10 runs/b runs/a-2")[0];
+    let settings = compared["settings"].as_array().unwrap().iter();
+    let settings = settings.map(|setting| (setting["path"].as_str().unwrap(), &setting["values"]));
+    let expected = [
+        ("evaluation.every", &json!([4, 6])),
+        ("execution.fused", &json!([true, false])),
+        ("optimization.schedule.warmup", &json!([100, 7])),
+    ];
+    assert_eq!(settings.collect::<Vec<_>>(), expected);
+    let groups = &compared["groups"];
+    assert_eq!(groups[0]["runs"], json!(["a-10", "a-2"]));
+    assert_eq!(groups[0]["seeds"], json!([0, 3]));
+    assert_eq!(groups[1]["runs"], json!(["b"]));
+    let of = |name: &str| super::json(&runs.join(name).join("summary.json"))["valid_loss"].as_f64();
+    let (x, y) = (of("a-10").unwrap(), of("a-2").unwrap());
     let loss = &groups[0]["metrics"]["valid_loss"];
-    assert_eq!(loss["values"], serde_json::json!([x, y]));
+    assert_eq!(loss["values"], json!([x, y]));
     assert!((loss["mean"].as_f64().unwrap() - (x + y) / 2.0).abs() < 1e-9);
     let std = (x - y).abs() / 2.0_f64.sqrt();
     assert!((loss["std"].as_f64().unwrap() - std).abs() < 1e-9);
-    assert_eq!(
-        groups[1]["metrics"]["valid_loss"]["std"],
-        serde_json::Value::Null
-    );
+    assert_eq!(groups[1]["metrics"]["valid_loss"]["std"], Value::Null);
 
-    let (table, _) = lines(folder, &["compare", "runs/a-10", "runs/a-2", "latest"]);
-    let headings: Vec<&str> = table[0].split_whitespace().collect();
-    assert_eq!(headings, ["setting", "flag", "a-10", "+1", "b"]);
-    let row = |name: &str| {
-        let found = table.iter().find(|line| line.starts_with(name));
-        found.unwrap_or_else(|| panic!("{name}: {table:?}"))
-    };
-    assert!(row("optimization.schedule.warmup ").contains(" --warmup "));
-    assert!(row("status").contains("finished"));
-    assert!(row("valid_loss ").contains(" ± "));
+    let table = run(folder, "compare runs/a-10 runs/a-2 latest");
+    let row = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(row("setting").contains("a-10, 2 seeds"), "{table}");
+    assert!(row("--warmup ").contains(" 100 "), "{table}");
+    assert!(row("valid_loss ").contains(" ± "), "{table}");
     assert!(
-        table
-            .last()
-            .unwrap()
-            .ends_with("of a-10 (seed 0), a-2 (seed 3)"),
-        "{table:?}"
+        table.ends_with("of a-10 (seed 0), a-2 (seed 3)\n"),
+        "{table}"
     );
-    let (same, _) = lines(folder, &["compare", "runs/a-10", "runs/a-2"]);
-    assert!(same[1].starts_with("(none differs)"), "{same:?}");
-    rejected(folder, &["compare", "runs/b"], &["RUN", "2 values"]);
-    rejected(
-        folder,
-        &["compare", "runs/b", "latest"],
-        &["RUN runs/b: is named twice"],
-    );
-    rejected(
-        folder,
-        &["compare", "runs/b", "runs/none"],
-        &["RUN runs/none: does not exist"],
-    );
-    // Runs with equal seeds are not grouped: `a-2` and `a-3` have seed 3, so `a-3` has a column of
-    // its own.
-    small(folder, "a-3", &["--eval-every", "4", "--seed", "3"]);
-    let arguments = ["compare", "--json", "runs/a-10", "runs/a-2", "runs/a-3"];
-    let compared = &json_lines(folder, &arguments)[0];
-    let groups = compared["groups"].as_array().unwrap();
-    let of_group = groups.iter().map(|group| &group["runs"]);
-    assert!(of_group.eq(&[
-        serde_json::json!(["a-10", "a-2"]),
-        serde_json::json!(["a-3"])
-    ]));
+    // Runs with equal seeds are not grouped.
+    small(folder, "a-3", "--eval-every 4 --seed 3");
+    let compared = &json_lines(folder, "compare --json runs/a-10 runs/a-2 runs/a-3")[0];
+    assert_eq!(compared["groups"][0]["runs"], json!(["a-10", "a-2"]));
+    assert_eq!(compared["groups"][1]["runs"], json!(["a-3"]));
 }
 
 #[test]
 fn the_latest_run_is_named_so() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    small(folder, "one", &[]);
-    small(folder, "two", &[]);
-    let resumed = ["resume", "latest", "--steps", "14"];
-    let output = train(folder).args(resumed).output().unwrap();
-    succeed(&output);
+    small(folder, "one", "");
+    small(folder, "two", "");
+    run(folder, "resume latest --steps 14");
     assert!(folder.join("runs/two/checkpoints/step-14").exists());
-    succeed(
-        &train(folder)
-            .args(["resume", "runs/one", "--steps", "15"])
-            .output()
-            .unwrap(),
-    );
-    for command in ["eval", "plot"] {
-        let output = train(folder).args([command, "latest"]).output().unwrap();
-        assert!(!succeed(&output).is_empty(), "{command}");
+    run(folder, "resume runs/one --steps 15");
+    for line in [
+        "eval latest",
+        "plot latest --only loss",
+        "export latest --layout torch-nn --output model.safetensors",
+    ] {
+        assert!(!run(folder, line).is_empty(), "{line}");
     }
-    let exported = [
-        "export",
-        "latest",
-        "--layout",
-        "torch-nn",
-        "--output",
-        "model.safetensors",
-    ];
-    succeed(&train(folder).args(exported).output().unwrap());
-    let generated = ["generate", "latest", "--json"];
-    let output = train(folder)
-        .args(generated)
-        .write_stdin("1 2 3\n")
-        .output()
-        .unwrap();
-    assert!(succeed(&output).contains("hypotheses"), "{output:?}");
-    let resumed = ["resume", "latest", "--steps", "16"];
-    succeed(&train(folder).args(resumed).output().unwrap());
+    run(folder, "resume latest --steps 16");
     assert!(folder.join("runs/one/checkpoints/step-16").exists());
     // A folder with the name `latest` takes precedence.
     std::fs::create_dir(folder.join("latest")).unwrap();
-    rejected(
-        folder,
-        &["eval", "latest"],
-        &["RUN latest: has no config.json"],
-    );
+    rejected(folder, "eval latest", "RUN latest: has no config.json");
 }
 
 #[test]
@@ -385,7 +268,7 @@ fn a_summary_says_where_the_run_comes_from() {
     git(&["commit", "-q", "-m", "first"]);
     git(&["tag", "v1"]);
     let head = git(&["rev-parse", "HEAD"]);
-    small(folder, "run", &[]);
+    small(folder, "run", "");
     let run = folder.join("runs/run");
     let summary = json(&run.join("summary.json"));
     assert_eq!(summary["git_revision"], head);

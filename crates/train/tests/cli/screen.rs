@@ -199,7 +199,7 @@ fn has_checkpoint(folder: &Path) -> bool {
 }
 
 #[test]
-fn the_dashboard_shows_a_run_and_stops_it_after_the_dialog() {
+fn the_dashboard_shows_a_run_and_stops_it_after_a_question() {
     let folder = tempfile::tempdir().unwrap();
     for size in [(80, 24), (120, 40), (200, 50), (40, 10)] {
         let _ = std::fs::remove_dir_all(folder.path().join("run"));
@@ -207,16 +207,15 @@ fn the_dashboard_shows_a_run_and_stops_it_after_the_dialog() {
         for part in ["copy on flex", "left", "exact match", "q stop"] {
             program.wait(part, true);
         }
-        // After a cancelled dialog, the run continues.
+        // After a cancelled question, the run continues.
         for cancel in ["\x1b", "n"] {
             program.press("q");
-            program.wait("Stop training?", true);
             program.wait("Esc cancel", true);
             program.press(cancel);
-            program.wait("Stop training?", false);
+            program.wait("Esc cancel", false);
         }
         program.press("q");
-        program.wait("train resume run", true);
+        program.wait("Enter stop and save", true);
         program.press("\r");
         let (_, _, after) = program.end();
         for part in ["evaluation loss", "stopped after step", "train resume run"] {
@@ -253,7 +252,7 @@ fn a_resized_terminal_shows_more_charts() {
     let mut program = OnTerminal::start(folder.path(), &long(), (40, 10), &[]);
     program.wait("exact match", true);
     program.resize(200, 50);
-    for part in ["loss (log scale)", "token accuracy", "learning rate"] {
+    for part in ["Loss (log scale)", "Accuracy on", "Learning rate"] {
         program.wait(part, true);
     }
     // A terminal that is too small does not end the run.
@@ -262,7 +261,7 @@ fn a_resized_terminal_shows_more_charts() {
         std::thread::sleep(Duration::from_millis(300));
     }
     program.press("q");
-    program.wait("Stop training?", true);
+    program.wait("Enter stop and save", true);
     program.press("y");
     let (_, _, after) = program.end();
     assert!(after.contains("train resume run"), "{after}");
@@ -281,8 +280,8 @@ fn a_run_that_ends_prints_its_results_below_its_curves() {
             .unwrap_or_else(|| panic!("no {part:?}: {after}"))
     };
     assert!(position("step 3: evaluation loss") < position("step 12: evaluation loss"));
-    assert!(position("step 12: evaluation loss") < position("loss (log)"));
-    assert!(position("loss (log)") < position("unseen sequences"));
+    assert!(position("step 12: evaluation loss") < position("Loss (log"));
+    assert!(position("Loss (log") < position("unseen sequences"));
     assert!(after.contains("\x1b[31m(wrong)\x1b[0m"), "{after}");
 }
 

@@ -6,12 +6,10 @@ use serde_json::Value;
 use training::run::{RunStatus, Status, read_status};
 
 use super::task::{COPY, SIZE};
-use super::{SMALL, json, output, rejected, succeed, text, train};
+use super::{SMALL, json, output, succeed, text, train};
 
 fn status(run: &Path) -> RunStatus {
-    read_status(run)
-        .unwrap()
-        .expect("the run has a status.json")
+    read_status(run).unwrap()
 }
 
 fn reason(run: &Path) -> String {
@@ -124,14 +122,6 @@ fn a_run_that_fails_says_why() {
     // Training was complete, so only the final test is left.
     super::run(folder.path(), "resume full");
     assert_eq!(status(&run).status, Status::Finished);
-}
-
-#[test]
-fn a_folder_of_plots_that_cannot_be_written_is_wrong_usage() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("file"), "").unwrap();
-    let line = "plot --warmup --output file/below";
-    rejected(folder.path(), line, &["--output file/below"]);
 }
 
 #[cfg(unix)]

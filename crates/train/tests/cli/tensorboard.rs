@@ -1,35 +1,26 @@
-//! Event files for TensorBoard.
+//! Event files for TensorBoard, and what all commands say of one run.
 
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::plot::{small_run, trained};
+use super::report::data;
 use super::runs::small;
-use super::*;
+use super::{succeed, train};
 
-/// Returns the events in the event files of a run, and checks their lengths and checksums.
-fn tensorboard_events(run: &Path) -> Vec<Vec<u8>> {
+/// Returns the values of a tag in the event files of a run.
+fn values(run: &Path, tag: &str) -> Vec<f32> {
     let entries = std::fs::read_dir(run).unwrap();
-    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.to_str().unwrap().contains("tfevents"));
-    files.sort();
-    let masked = |bytes: &[u8]| {
-        let sum = crc32c::crc32c(bytes);
-        sum.rotate_right(15).wrapping_add(0xa282_ead8).to_le_bytes()
-    };
-    let mut events = Vec::new();
-    for path in files {
-        let bytes = std::fs::read(path).unwrap();
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            let (length, after) = rest.split_at(8);
-            let (sum, after) = after.split_at(4);
-            assert_eq!(sum, masked(length));
-            let length = u64::from_le_bytes(length.try_into().unwrap());
-            let (event, after) = after.split_at(length as usize);
-            let (sum, after) = after.split_at(4);
-            assert_eq!(sum, masked(event));
-            events.push(event.to_vec());
-            rest = after;
-        }
-    }
-    events
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let files = paths.filter(|path| path.to_str().unwrap().contains("tfevents"));
+    let bytes: Vec<u8> = files
+        .flat_map(|path| std::fs::read(path).unwrap())
+        .collect();
+    let tag = format!("{tag}\x15");
+    let places = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(tag.as_bytes()));
+    let values = places.map(|at| bytes[at + tag.len()..].first_chunk().unwrap());
+    values.map(|value| f32::from_le_bytes(*value)).collect()
 }
 
 #[test]
@@ -37,43 +28,123 @@ fn event_files_for_tensorboard_have_each_step_once() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let run = folder.join("runs/run");
-    let count = |tag: &str| {
-        let has = |event: &Vec<u8>| event.windows(tag.len()).any(|it| it == tag.as_bytes());
-        tensorboard_events(&run)
-            .iter()
-            .filter(|event| has(event))
-            .count()
-    };
-    small(folder, "run", &["--tensorboard", "--eval-every", "6"]);
-    for tag in [
-        "loss",
-        "learning_rate",
-        "gradient_norm",
-        "tokens_per_second",
-    ] {
-        assert_eq!(count(&format!("train/{tag}")), 12, "{tag}");
-    }
-    for tag in ["loss", "token_accuracy", "exact_match"] {
-        assert_eq!(count(&format!("validation/{tag}")), 2, "{tag}");
-    }
-    assert_eq!(count("validation/bleu"), 0);
-    // A resumed run continues its event files even without the flag.
     let resume = |arguments: &[&str]| {
         let arguments = [&["resume", "runs/run"], arguments].concat();
         succeed(&train(folder).args(arguments).output().unwrap());
     };
-    resume(&["--steps", "15"]);
-    assert_eq!(count("train/loss"), 15);
-    // If a run without event files is resumed with the flag, it gets the events of all its steps.
-    for entry in std::fs::read_dir(&run).unwrap() {
-        let path = entry.unwrap().path();
-        if path.to_str().unwrap().contains("tfevents") {
-            std::fs::remove_file(path).unwrap();
-        }
+    small(folder, "run", "--eval-every 6");
+    assert!(values(&run, "train/loss").is_empty());
+    // A run that is resumed with the flag gets the events of all its steps. It then goes on writing
+    // them without the flag.
+    for (steps, flags) in [("15", &["--tensorboard"][..]), ("16", &[])] {
+        resume(&[&["--steps", steps], flags].concat());
+        assert_eq!(
+            values(&run, "train/loss").len(),
+            steps.parse::<usize>().unwrap()
+        );
+        assert_eq!(values(&run, "validation/exact_match").len(), 2);
     }
-    resume(&["--steps", "16"]);
-    assert_eq!(tensorboard_events(&run).len(), 0);
-    resume(&["--steps", "18", "--tensorboard"]);
-    assert_eq!(count("train/loss"), 18);
-    assert_eq!(count("validation/loss"), 3);
+}
+
+#[test]
+fn all_commands_say_the_same_of_a_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    small_run(folder, "other", true, |_| {});
+    let run = trained();
+    let path = run.to_str().unwrap();
+    let output = |arguments: &[&str]| succeed(&train(folder).args(arguments).output().unwrap());
+    let json = |arguments: &[&str]| serde_json::from_str::<Value>(&output(arguments)).unwrap();
+    let listed = json(&["runs", path, "--json"]);
+    let compared = json(&["compare", path, "other", "--json"]);
+    output(&["report", path, "--examples", "0", "-o", "page.html"]);
+    output(&["plot", path, "--only", "loss", "--output", "."]);
+    let plot = std::fs::read_to_string(folder.join("loss.svg")).unwrap();
+    let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
+    let facts = data(&folder.join("page.html"))["runs"][0]["facts"].clone();
+    let fact = |label: &str| {
+        let mut facts = facts.as_array().unwrap().iter();
+        facts
+            .find(|fact| fact["label"] == label)
+            .unwrap_or(&Value::Null)
+            .clone()
+    };
+    // The values under the pointer, in the charts of the report.
+    let hover = |title: &str, field: &str| -> Value {
+        let (before, _) = page.split_once(&format!("<h3>{title}</h3>")).unwrap();
+        let (_, hover) = before.rsplit_once("data-hover=\"").unwrap();
+        let hover = hover.split('"').next().unwrap().replace("&quot;", "\"");
+        let hover: Value = serde_json::from_str(&hover).unwrap();
+        let mut lines = hover["lines"].as_array().unwrap().iter();
+        let has_label = |line: &&Value| line["label"].as_str().unwrap().starts_with(field);
+        lines.find(has_label).unwrap().clone()
+    };
+    let last = |line: &Value| line["y"].as_array().unwrap().last().unwrap().clone();
+    let number = |value: &Value| value.as_str().unwrap().parse::<f64>().unwrap();
+    let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-3 * b.abs().max(0.1), "{a} is not {b}");
+    let metric = |name: &str| listed["metrics"][name].as_f64().unwrap();
+
+    // The final loss is the same everywhere: above its floor, since the run has label smoothing.
+    let (loss, valid) = (metric("train_loss"), metric("valid_loss"));
+    let lines = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let steps = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let raw = steps.rev().find_map(|line| line["loss"].as_f64()).unwrap();
+    assert!(raw > loss + 0.3, "{raw} {loss}");
+    for (name, expected) in [("train_loss", loss), ("valid_loss", valid)] {
+        close(
+            compared["groups"][0]["metrics"][name]["mean"]
+                .as_f64()
+                .unwrap(),
+            expected,
+        );
+    }
+    close(number(&last(&hover("Loss", "training"))), loss);
+    close((*values(run, "train/loss").last().unwrap()).into(), loss);
+    close(
+        (*values(run, "validation/loss").last().unwrap()).into(),
+        valid,
+    );
+    close(number(&fact("validation loss")["text"]), valid);
+
+    // The best step and its loss.
+    let step = &listed["best"]["step"];
+    assert_eq!(
+        compared["groups"][0]["metrics"]["best_step"]["mean"].as_f64(),
+        step.as_f64()
+    );
+    assert!(
+        plot.contains(&format!("best checkpoint (step {step})")),
+        "{step}"
+    );
+    assert_eq!(fact("best evaluation")["detail"], format!("step {step}"));
+    let line = hover("Loss", "validation");
+    let place = line["x"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .position(|x| x.as_f64() == step.as_f64());
+    close(
+        number(&line["y"][place.unwrap()]),
+        metric("best_valid_loss"),
+    );
+
+    // Exact match in the test and in the last evaluation.
+    close(
+        number(&fact("test exact match")["text"]),
+        metric("test_exact_match"),
+    );
+    let exact = metric("valid_exact_match");
+    close(
+        number(&last(&hover(
+            "Accuracy on the validation split",
+            "exact match",
+        ))),
+        exact,
+    );
+    close(
+        (*values(run, "validation/exact_match").last().unwrap()).into(),
+        exact,
+    );
 }

@@ -30,7 +30,7 @@ pub fn settings(config: &Value) -> Settings {
 }
 
 /// Returns all values in the JSON of a `config.json`, by their paths.
-pub(crate) fn flat(config: &Value) -> Settings {
+pub fn flat(config: &Value) -> Settings {
     let mut found = Settings::new();
     visit(config, "", &mut found);
     found
@@ -95,15 +95,24 @@ fn unchanged(config: &Value) -> Option<RunConfig> {
     Some(RunConfig::fine_tuning(text, model))
 }
 
-/// Compares the JSON of a `config.json` with the presets of its task. For a pretrained model, the
-/// only preset is [`FINE_TUNING`]. Returns the name of the most similar preset, and the settings in
-/// which `config` differs from this preset. The values are those in `config`, or `null` if only the
-/// preset has the setting. Returns `None` for a task without presets, for a `config` without a
-/// task, and for a damaged `config` of a pretrained model.
+/// The preset that a configuration is most similar to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NearestPreset {
+    /// Name of the preset. For a pretrained model, it is [`FINE_TUNING`].
+    pub name: &'static str,
+    /// Settings in which the configuration differs from the preset. The values are those of the
+    /// configuration, or `null` if only the preset has the setting.
+    pub changed: Settings,
+    /// Settings of the preset.
+    pub preset: Settings,
+}
+
+/// Compares the JSON of a `config.json`, whose [settings] are `own`, with the presets of its task.
+/// Returns `None` for a task without presets, for a `config` without a task, and for a damaged
+/// `config` of a pretrained model.
 ///
 /// Ignores settings that name files or the machine, which no preset chooses.
-pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
-    let own = settings(config);
+pub fn nearest_preset(config: &Value, own: &Settings) -> Option<NearestPreset> {
     let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {
         "text" if !config["data"]["pretrained"].is_null() => {
             vec![(FINE_TUNING, unchanged(config)?)]
@@ -119,9 +128,9 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
         }
     };
     let table = all_settings();
-    let from = presets.iter().map(|(name, preset)| {
+    let from = presets.into_iter().map(|(name, preset)| {
         let preset = settings(&preset.to_json());
-        let paths = differing(&[&own, &preset]).into_iter();
+        let paths = differing(&[own, &preset]).into_iter();
         let paths = paths.filter(|path| !find(&table, path).is_some_and(|found| found.is_local));
         let value = |path: &str| own.get(path).cloned().unwrap_or(Value::Null);
         let mut changed: Settings = paths.map(|path| (path.into(), value(path))).collect();
@@ -133,9 +142,13 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
             let has_by = by(path).is_some_and(|by| own.contains_key(by));
             !value.is_null() || !(has_by || own.keys().any(replaces))
         });
-        (*name, changed)
+        NearestPreset {
+            name,
+            changed,
+            preset,
+        }
     });
-    from.min_by_key(|(_, changed)| changed.len())
+    from.min_by_key(|nearest| nearest.changed.len())
 }
 
 #[cfg(test)]
@@ -143,11 +156,11 @@ mod tests {
     use super::*;
 
     fn changed(config: &RunConfig) -> (&'static str, Vec<String>) {
-        let (preset, changed) = from_preset(&config.to_json()).unwrap();
-        let shown = changed
-            .iter()
-            .map(|(path, value)| format!("{path} {value}"));
-        (preset, shown.collect())
+        let json = config.to_json();
+        let nearest = nearest_preset(&json, &settings(&json)).unwrap();
+        let shown = nearest.changed.iter();
+        let shown = shown.map(|(path, value)| format!("{path} {value}"));
+        (nearest.name, shown.collect())
     }
 
     #[test]
@@ -162,7 +175,8 @@ mod tests {
         for (size, name) in sizes.into_iter().zip(["tiny", "small", "base"]) {
             assert_eq!(changed(&RunConfig::text(size)), (name, Vec::new()));
         }
-        assert!(from_preset(&serde_json::json!({"data": {"task": "custom"}})).is_none());
+        let custom = serde_json::json!({"data": {"task": "custom"}});
+        assert!(nearest_preset(&custom, &settings(&custom)).is_none());
     }
 
     #[test]

@@ -42,6 +42,15 @@ choices! {
 }
 
 impl BestBy {
+    /// Returns the name of the metric's field in `metrics.jsonl`.
+    pub fn field(self) -> &'static str {
+        match self {
+            Self::Loss => "valid_loss",
+            Self::ExactMatch => "exact_match",
+            Self::Bleu => "bleu",
+        }
+    }
+
     /// Returns whether `value` is better than `best`.
     pub(crate) fn is_better(self, value: f64, best: f64) -> bool {
         // Differences beyond nine decimal places do not count.

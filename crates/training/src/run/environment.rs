@@ -8,9 +8,9 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::layout::{ENVIRONMENT, LARGEST, unusable};
+use super::layout::{ENVIRONMENT, read_json};
 use crate::error::UsageError;
-use crate::files::{read_regular, write_json};
+use crate::files::write_json;
 
 /// Where and how a training process was started: one element of `environment.json`. All fields are
 /// known when the process begins.
@@ -58,8 +58,8 @@ pub(crate) fn now() -> String {
 /// Reads the environments of the processes that have trained a run, in the order in which they
 /// began.
 ///
-/// Of each group of processes, the list has only rank 0. The list is empty for a run of an earlier
-/// version of this library, which did not write the file.
+/// Of each group of processes, the list has only rank 0. The list is empty before the run begins to
+/// train.
 ///
 /// # Errors
 ///
@@ -69,9 +69,7 @@ pub fn read_environments(folder: &Path) -> Result<Vec<Environment>, UsageError> 
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let json = read_regular(&path, LARGEST)
-        .map_err(|error| unusable(&path, format!("cannot be read ({error})")))?;
-    serde_json::from_slice(&json).map_err(|error| unusable(&path, format!("is damaged ({error})")))
+    read_json(&path)
 }
 
 /// Adds the environment of a process to `environment.json`. If `is_first` is true, the run begins
@@ -114,8 +112,8 @@ fn git_revision() -> Option<String> {
     (output.status.success() && !revision.is_empty()).then(|| revision.into())
 }
 
-/// Quotes an argument for a POSIX shell, if it needs quotes.
-fn quoted(argument: &str) -> String {
+/// Returns an argument, quoted if necessary, so that a POSIX shell reads it unchanged.
+pub fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
     if !argument.is_empty() && argument.chars().all(is_plain) {
         argument.into()

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::{CACHE, RUNS};
-use super::layout::{CONFIG, LARGEST, METRICS, SUMMARY, cannot_write_file, check_names};
+use super::layout::{CONFIG, METRICS, SUMMARY, cannot_write_file, check_names};
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::{MetricsLog, MetricsPosition};
 use super::new_folder::{RUN_DIR, claim, next_free};
@@ -18,7 +17,7 @@ use super::status::{EndReason, Status, StatusWriter, read_status};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
 use crate::error::UsageError;
-use crate::files::{read_regular, remove_file, remove_temporaries, write_json};
+use crate::files::{remove_file, remove_temporaries, write_json};
 
 /// Name of the argument for the folder of an existing run, as errors show it.
 const RUN: &str = "run";
@@ -198,17 +197,12 @@ impl RunFolder {
 
     /// Returns the number of steps after which the run has ended; `None` if it has not ended.
     ///
-    /// The run has ended if `summary.json` exists, and the status in `status.json`, if there is
-    /// one, is finished. If a process was killed between writing the two files, the status is not
-    /// finished.
+    /// The run has ended if `summary.json` exists and the status is finished. If a process was
+    /// killed between writing the two files, the status is not finished.
     pub fn ended_at(&self) -> Option<usize> {
         let status = read_status(self.path()).ok()?;
-        if status.is_some_and(|status| status.status != Status::Finished) {
-            return None;
-        }
-        let summary = read_regular(&self.path().join(SUMMARY), LARGEST).ok()?;
-        let summary: Value = serde_json::from_slice(&summary).ok()?;
-        summary.get("steps")?.as_u64()?.try_into().ok()
+        let has_ended = status.status == Status::Finished && self.path().join(SUMMARY).exists();
+        has_ended.then_some(status.step)
     }
 
     /// Prepares the folder for training after `step` steps.

@@ -3,7 +3,10 @@
 use std::io;
 use std::path::Path;
 
+use serde::de::DeserializeOwned;
+
 use crate::error::{UsageError, unwritable};
+use crate::files::read_regular;
 
 /// Configuration of the run, or of one of its checkpoints.
 pub const CONFIG: &str = "config.json";
@@ -74,6 +77,13 @@ pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageErr
 /// error is about the argument `run`.
 pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
     UsageError::argument("run", path.display(), what)
+}
+
+/// Reads a JSON file of a run.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, UsageError> {
+    let json = read_regular(path, LARGEST)
+        .map_err(|error| unusable(path, format!("cannot be read ({error})")))?;
+    serde_json::from_slice(&json).map_err(|error| unusable(path, format!("is damaged ({error})")))
 }
 
 /// Returns the error for a folder that cannot be written. `argument` is the name of the setting for

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::curves::parse_line;
 use super::layout::METRICS;
-use super::metrics_file::parse_line;
 use crate::files::{hex, open_or_create, replace_whole};
 use crate::notes;
 
@@ -103,7 +103,7 @@ impl MetricsLog {
         let text = fs::read(&self.path)?;
         let (mut kept, mut dropped, mut found) = (Vec::new(), 0, HashSet::new());
         for line in text.split_inclusive(|&byte| byte == b'\n') {
-            match parse_line(line).filter(|_| line.ends_with(b"\n")) {
+            match parse_line(line, 0.0).filter(|_| line.ends_with(b"\n")) {
                 Some(line) if line.step > step => {}
                 Some(parsed) => {
                     kept.extend_from_slice(line);

@@ -129,8 +129,7 @@ pub struct Summary {
     pub peak_rss_bytes: Option<u64>,
     /// Seed of the run.
     pub seed: u64,
-    /// Why training ended; `None` if an earlier version of this library wrote the checkpoint
-    /// without a reason.
+    /// Why training ended.
     pub reason: Option<String>,
     /// Date and time in UTC when the run finished, in RFC 3339 format.
     pub date: String,

@@ -30,22 +30,18 @@ pub struct TrainingState {
     /// ended.
     pub ended_of: Option<usize>,
     /// Why training ended; `None` if it has not ended.
-    #[serde(default)]
     pub end_reason: Option<EndReason>,
     /// Length and checksum of `metrics.jsonl` at this step.
-    #[serde(default)]
     pub metrics: MetricsPosition,
     /// The best evaluation so far; `None` before the first evaluation.
     pub best: Option<Best>,
     /// Number of evaluations after the best one.
     pub since_best: usize,
     /// Loss scale of training in f16; `None` in other precisions.
-    #[serde(default)]
     pub loss_scale: Option<LossScale>,
     /// Number of threads of the CPU backend, which affects the last bits of sums.
     pub threads: usize,
     /// Number of processes that train together, which also affects the last bits of sums.
-    #[serde(default = "one")]
     pub processes: usize,
     /// Version of the program that wrote the checkpoint.
     pub version: String,
@@ -60,19 +56,19 @@ pub struct Best {
     pub value: f64,
 }
 
-/// Returns the number of processes of a run whose `state.json` does not have this number.
-fn one() -> usize {
-    1
+impl Best {
+    /// Returns whether `value` is better than the best value so far, of which there is none before
+    /// the first evaluation.
+    pub(super) fn is_improved(best: Option<Self>, by: BestBy, value: f64) -> bool {
+        best.map_or(!value.is_nan(), |best| by.is_better(value, best.value))
+    }
 }
 
 impl TrainingState {
     /// Records an evaluation, in which the metric `by` has the value `value`. Returns whether it is
     /// the best so far.
     pub fn evaluated(&mut self, by: BestBy, value: f64) -> bool {
-        let is_best = match self.best {
-            None => !value.is_nan(),
-            Some(best) => by.is_better(value, best.value),
-        };
+        let is_best = Best::is_improved(self.best, by, value);
         if is_best {
             let step = self.step;
             self.best = Some(Best { step, value });

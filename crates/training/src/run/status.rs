@@ -1,17 +1,17 @@
 //! Reads and writes `status.json`: the status of a run, and why it ended.
 
 use std::fmt;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::layout::{LARGEST, STATUS, unusable};
+use super::layout::{STATUS, read_json};
 use super::lock::{LockedFolder, is_locked};
 use crate::error::{DivergedError, UsageError};
-use crate::files::{read_regular, write_json};
+use crate::files::write_json;
 
 /// Status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ pub struct RunStatus {
     /// Total number of configured steps.
     pub steps: usize,
     /// Why training ended, as a clause without a full stop; `None` if it has not ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -115,8 +115,7 @@ impl fmt::Display for EndReason {
     }
 }
 
-/// Reads the status of a run; `None` if the folder has no `status.json`, as for a run of an earlier
-/// version of this library.
+/// Reads the status of a run.
 ///
 /// If the file says that the run is running but no process trains in the folder, the status is
 /// [`Killed`](Status::Killed). If the file system does not support locks, the status stays
@@ -125,37 +124,20 @@ impl fmt::Display for EndReason {
 /// # Errors
 ///
 /// If the file cannot be read or is damaged. The message names the file.
-pub fn read_status(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
-    let is_running = |read: &Option<RunStatus>| {
-        let status = read.as_ref().map(|read| read.status);
-        status == Some(Status::Running)
-    };
-    let read = read_file(folder)?;
-    if !is_running(&read) || is_locked(folder) {
-        return Ok(read);
+pub fn read_status(folder: &Path) -> Result<RunStatus, UsageError> {
+    let read = || read_json::<RunStatus>(&folder.join(STATUS));
+    let status = read()?;
+    if status.status != Status::Running || is_locked(folder) {
+        return Ok(status);
     }
     // The process may have written its last status and ended after the first reading, so the status
     // is read again.
-    let mut read = read_file(folder)?;
-    if is_running(&read)
-        && let Some(killed) = &mut read
-    {
-        killed.status = Status::Killed;
-        killed.reason = Some("the process ended without recording why".into());
+    let mut status = read()?;
+    if status.status == Status::Running {
+        status.status = Status::Killed;
+        status.reason = Some("the process ended without recording why".into());
     }
-    Ok(read)
-}
-
-fn read_file(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
-    let path = folder.join(STATUS);
-    let json = match read_regular(&path, LARGEST) {
-        Ok(json) => json,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unusable(&path, format!("cannot be read ({error})"))),
-    };
-    let read = serde_json::from_slice(&json);
-    read.map(Some)
-        .map_err(|error| unusable(&path, format!("is damaged ({error})")))
+    Ok(status)
 }
 
 /// Records that the run in a folder was stopped by `by`, such as `SIGINT`, if its status is
@@ -165,17 +147,16 @@ fn read_file(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
 ///
 /// If the file cannot be read or written.
 pub fn record_stop(folder: &Path, by: &str) -> Result<()> {
-    match read_file(folder)? {
-        Some(read) if read.status == Status::Running => {
-            let stopped = RunStatus {
-                status: Status::Stopped,
-                reason: Some(stopped_by(by)),
-                ..read
-            };
-            write(folder, &stopped).context("cannot write status.json")
-        }
-        _ => Ok(()),
+    let status: RunStatus = read_json(&folder.join(STATUS))?;
+    if status.status != Status::Running {
+        return Ok(());
     }
+    let stopped = RunStatus {
+        status: Status::Stopped,
+        reason: Some(stopped_by(by)),
+        ..status
+    };
+    write(folder, &stopped).context("cannot write status.json")
 }
 
 fn stopped_by(by: &str) -> String {

@@ -6,24 +6,21 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
-use training::config::differences::{Settings, differing, settings};
+use training::config::differences::{Settings, differing};
 use training::error::UsageError;
-use training::run::Overview;
+use training::run::{COMPARED, RunData, Status, seed_groups};
+use training::setting::shown as value_shown;
 
-use super::metrics::Metrics;
 use super::shown;
 use crate::args::CompareArgs;
+use crate::metric;
+use crate::number::grouped;
+use crate::plot::mean_and_deviation;
 use crate::terminal::output;
 use crate::terminal::table::{Align, Table, stdout_width};
 
-/// The only setting in which the runs of a group may differ.
-const SEED: &str = "seed";
-
 /// Runs that differ in their seed only.
-struct Group {
-    runs: Vec<Overview>,
-    settings: Settings,
-}
+struct Group<'a>(Vec<&'a RunData>);
 
 /// The result of `compare`.
 #[derive(Serialize)]
@@ -46,7 +43,7 @@ struct Setting<'a> {
 struct Compared<'a> {
     runs: Vec<&'a str>,
     seeds: Vec<Option<u64>>,
-    status: Vec<Option<&'static str>>,
+    status: Vec<Status>,
     metrics: BTreeMap<&'static str, Spread>,
 }
 
@@ -65,101 +62,75 @@ struct Spread {
 ///
 /// A folder that is not a run, or that is named twice.
 pub fn run(args: &CompareArgs) -> Result<()> {
-    let mut runs: Vec<Overview> = Vec::new();
+    let mut runs: Vec<RunData> = Vec::new();
     for folder in &args.runs {
-        let run = Overview::read(folder)?;
-        let is_same = |other: &Overview| is_same_folder(&other.folder, folder);
-        if runs.iter().any(is_same) {
+        let run = RunData::summary(folder)?;
+        let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
+        if runs
+            .iter()
+            .any(|other| whole(&other.folder) == whole(folder))
+        {
             let what = "is named twice; name different runs";
             return Err(UsageError::new("RUN", folder.display(), what).into());
         }
         runs.push(run);
     }
-    let groups = grouped(runs);
+    let of_indices = |group: Vec<usize>| Group(group.into_iter().map(|i| &runs[i]).collect());
+    let groups: Vec<Group> = seed_groups(&runs).into_iter().map(of_indices).collect();
     let comparison = compared(&groups);
     if args.json {
         return output::result(&serde_json::to_string(&comparison)?);
     }
     let headings: Vec<String> = groups.iter().map(Group::heading).collect();
     print(&comparison, &headings)?;
-    for group in groups.iter().filter(|group| group.runs.len() > 1) {
-        let named = group.runs.iter().map(|run| match run.seed() {
-            Some(seed) => format!("{} (seed {seed})", run.name),
-            None => run.name.clone(),
-        });
+    for (group, heading) in groups.iter().zip(headings).filter(|(it, _)| it.0.len() > 1) {
+        let seed = |run: &RunData| run.seed().map_or("-".into(), |seed| seed.to_string());
+        let named = group
+            .0
+            .iter()
+            .map(|run| format!("{} (seed {})", run.name, seed(run)));
         let named = named.collect::<Vec<_>>().join(", ");
-        let heading = group.heading();
-        let what = "mean ± standard deviation";
-        output::result(&format!("\n{heading}: {what} of {named}"))?;
+        output::result(&format!(
+            "\n{heading}: mean ± standard deviation of {named}"
+        ))?;
     }
     Ok(())
 }
 
-fn is_same_folder(a: &Path, b: &Path) -> bool {
-    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
-    whole(a) == whole(b)
-}
-
-/// Groups runs that differ in their seed only, in the order of the first run of each group.
-///
-/// Runs with the same seed are never in one group, because the mean of a group must be a mean over
-/// seeds.
-fn grouped(runs: Vec<Overview>) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    for run in runs {
-        let settings = settings(&run.config);
-        let is_alike = |group: &&mut Group| {
-            let paths = differing(&[&group.settings, &settings]);
-            let has_seed = group.runs.iter().any(|other| other.seed() == run.seed());
-            !has_seed && paths.iter().all(|path| *path == SEED)
-        };
-        match groups.iter_mut().find(is_alike) {
-            Some(group) => group.runs.push(run),
-            None => groups.push(Group {
-                runs: vec![run],
-                settings,
-            }),
-        }
-    }
-    groups
-}
-
-impl Group {
+impl Group<'_> {
     fn heading(&self) -> String {
-        match &self.runs[..] {
-            [run] => run.name.clone(),
-            [first, others @ ..] => format!("{} +{}", first.name, others.len()),
-            [] => unreachable!("a group has a run"),
+        match self.0.len() {
+            1 => self.0[0].name.clone(),
+            seeds => format!("{}, {seeds} seeds", self.0[0].name),
         }
     }
 
     /// Returns the value of a setting. For the seed of a group of several runs, the value is a list
     /// with the seed of each run.
     fn value(&self, path: &str) -> Value {
-        match &self.runs[..] {
-            [_, _, ..] if path == SEED => self.runs.iter().map(Overview::seed).collect(),
-            _ => self.settings.get(path).cloned().unwrap_or(Value::Null),
+        if path == "seed" && self.0.len() > 1 {
+            self.0.iter().map(|run| run.seed()).collect()
+        } else {
+            self.0[0].settings.get(path).cloned().unwrap_or(Value::Null)
         }
     }
 
     fn compared(&self) -> Compared<'_> {
-        let metrics: Vec<Metrics> = self.runs.iter().map(Metrics::of).collect();
         let spread = |name: &'static str| {
-            let values = metrics.iter().filter_map(|metrics| metrics.get(name));
+            let values = self.0.iter().filter_map(|run| run.metric(name));
             Some((name, Spread::of(values.collect())?))
         };
-        let status = |run: &Overview| run.status.map(|status| status.name());
         Compared {
-            runs: self.runs.iter().map(|run| run.name.as_str()).collect(),
-            seeds: self.runs.iter().map(Overview::seed).collect(),
-            status: self.runs.iter().map(status).collect(),
-            metrics: Metrics::NAMES.into_iter().filter_map(spread).collect(),
+            runs: self.0.iter().map(|run| run.name.as_str()).collect(),
+            seeds: self.0.iter().map(|run| run.seed()).collect(),
+            status: self.0.iter().map(|run| run.status.status).collect(),
+            metrics: COMPARED.into_iter().filter_map(spread).collect(),
         }
     }
 }
 
-fn compared(groups: &[Group]) -> Comparison<'_> {
-    let all: Vec<&Settings> = groups.iter().map(|group| &group.settings).collect();
+fn compared<'a>(groups: &'a [Group<'a>]) -> Comparison<'a> {
+    let all: Vec<&Settings> = groups.iter().map(|group| &group.0[0].settings).collect();
     let settings = differing(&all).into_iter().map(|path| Setting {
         path,
         flag: shown::flag(path),
@@ -174,28 +145,26 @@ fn compared(groups: &[Group]) -> Comparison<'_> {
 impl Spread {
     /// Returns the mean and the standard deviation of values; `None` without values.
     fn of(values: Vec<f64>) -> Option<Self> {
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let squares = values.iter().map(|value| (value - mean).powi(2));
-        let variance = squares.sum::<f64>() / (count - 1.0);
+        let (mean, std) = mean_and_deviation(&values);
         (!values.is_empty()).then(|| Self {
             mean,
-            std: (values.len() > 1).then(|| variance.sqrt()),
+            std: (values.len() > 1).then_some(std),
             values,
         })
     }
 
+    /// Formats the mean, and the deviation with as many decimal places.
     fn shown(&self, name: &str) -> String {
-        let is_fraction = name.ends_with("exact_match") || name.ends_with("accuracy");
-        let number = match name {
-            "seconds" => shown::seconds,
-            _ if is_fraction => shown::fraction,
-            _ => shown::number,
-        };
-        let are_equal = self.values.iter().all(|value| *value == self.values[0]);
+        let mean = metric::text(name, self.mean);
+        let decimals = mean.split_once('.').map_or(0, |(_, after)| after.len());
         match self.std {
-            Some(std) if !are_equal => format!("{} ± {}", number(self.mean), number(std)),
-            _ => number(self.mean),
+            Some(std) if std > 0.0 && mean.contains(['e', ' ']) => {
+                format!("{mean} ± {}", metric::text(name, std))
+            }
+            Some(std) if std > 0.0 => {
+                format!("{mean} ± {}", grouped(format_args!("{std:.decimals$}")))
+            }
+            _ => mean,
         }
     }
 }
@@ -220,44 +189,35 @@ fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the table of up to `count` groups, from index `start` on.
+/// Returns the table of up to `count` groups, from index `start` on. Settings are named by their
+/// flags where possible.
 fn table(comparison: &Comparison, headings: &[String], start: usize, count: usize) -> Table {
-    let end = headings.len().min(start + count);
-    let columns = headings[start..end].iter().cloned();
-    let first = [("setting", Align::Left), ("flag", Align::Left)];
-    let first = first.map(|(name, align)| (name.to_owned(), align));
-    let columns = first
-        .into_iter()
-        .chain(columns.map(|name| (name, Align::Right)));
-    let mut table = Table::new(columns).cutting(0);
+    let range = start..headings.len().min(start + count);
+    let columns = headings[range.clone()].iter();
+    let columns = columns.map(|name| (name.clone(), Align::Right));
+    let first = ("setting".to_owned(), Align::Left);
+    let mut table = Table::new([first].into_iter().chain(columns)).cutting(0);
+    let mut row = |name: &str, cells: Vec<String>| {
+        table.push([name.to_owned()].into_iter().chain(cells).collect());
+    };
     for setting in &comparison.settings {
-        let values = setting.values[start..end].iter().map(shown::value);
-        let names = [setting.path, setting.flag.unwrap_or_default()].map(String::from);
-        table.push(names.into_iter().chain(values).collect());
+        let values = setting.values[range.clone()].iter().map(value_shown);
+        row(setting.flag.unwrap_or(setting.path), values.collect());
     }
     if comparison.settings.is_empty() {
-        let mut row = vec!["(none differs)".to_owned()];
-        row.resize(2 + end - start, String::new());
-        table.push(row);
+        row("(none differs)", vec![String::new(); range.len()]);
     }
-    table.push_gap();
-    let groups = &comparison.groups[start..end];
-    let mut row = |name: &str, cells: Vec<String>| {
-        let names = [name.to_owned(), String::new()];
-        table.push(names.into_iter().chain(cells).collect());
-    };
+    row("", vec![String::new(); range.len()]);
+    let groups = &comparison.groups[range];
     row("status", groups.iter().map(Compared::status).collect());
-    for name in Metrics::NAMES {
-        if comparison
-            .groups
-            .iter()
-            .any(|group| group.metrics.contains_key(name))
-        {
-            let cell = |group: &Compared| {
-                let spread = group.metrics.get(name);
-                spread.map_or("-".into(), |spread| spread.shown(name))
-            };
-            row(name, groups.iter().map(cell).collect());
+    for name in COMPARED {
+        let has_metric = |group: &Compared| group.metrics.contains_key(name);
+        if comparison.groups.iter().any(has_metric) {
+            let spread = |group: &Compared| Some(group.metrics.get(name)?.shown(name));
+            let cells = groups
+                .iter()
+                .map(|group| spread(group).unwrap_or("-".into()));
+            row(name, cells.collect());
         }
     }
     table
@@ -268,7 +228,7 @@ impl Compared<'_> {
     fn status(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for status in &self.status {
-            *counts.entry(status.unwrap_or("unknown")).or_default() += 1;
+            *counts.entry(status.name()).or_default() += 1;
         }
         let shown = counts.iter().map(|(status, count)| match counts.len() {
             1 => (*status).to_owned(),
@@ -283,11 +243,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_spread_is_the_sample_standard_deviation() {
-        let spread = Spread::of(vec![2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).unwrap();
-        assert_eq!(spread.mean, 5.0);
-        assert!((spread.std.unwrap() - (32.0_f64 / 7.0).sqrt()).abs() < 1e-12);
-        assert_eq!(spread.shown("valid_loss"), "5 ± 2.1381");
+    fn a_deviation_has_as_many_decimal_places_as_its_mean() {
+        let spread = Spread::of(vec![2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.5]).unwrap();
+        assert_eq!(spread.shown("valid_loss"), "5.0625 ± 2.2747");
         let fractions = Spread::of(vec![0.0, 0.001]).unwrap();
         assert_eq!(fractions.shown("test_exact_match"), "0.0005 ± 0.0007");
         assert_eq!(Spread::of(vec![7.0; 3]).unwrap().shown("steps"), "7");

@@ -1,29 +1,29 @@
 //! `train runs`: list the runs in a folder as a table.
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
 use serde::Serialize;
 use training::config::BestBy;
-use training::config::differences::{FINE_TUNING, Settings, from_preset};
+use training::config::differences::{FINE_TUNING, NearestPreset, Settings};
 use training::error::UsageError;
 use training::run::layout::CONFIG;
-use training::run::{Overview, Status, run_folders};
+use training::run::{COMPARED, RunData, Status, run_folders};
 
-use super::metrics::Metrics;
 use super::shown;
 use crate::args::flags::describe;
 use crate::args::{Column, RunsArgs};
+use crate::metric;
+use crate::number::seconds;
 use crate::terminal::output;
 use crate::terminal::table::{Align, Table, stdout_width};
 
 /// A run in the list.
 struct Listed {
-    run: Overview,
-    /// The most similar preset of the run's task, and the settings that differ from it; `None` for
-    /// a task without presets, and for damaged settings of a pretrained model.
-    from_preset: Option<(&'static str, Settings)>,
+    run: RunData,
+    nearest: Option<NearestPreset>,
 }
 
 /// A run in the form of its JSON output.
@@ -37,14 +37,14 @@ struct Record<'a> {
     settings: Option<&'a Settings>,
     seed: Option<u64>,
     step: usize,
-    steps: Option<usize>,
+    steps: usize,
     best: Option<Best>,
     seconds: Option<f64>,
-    status: Option<Status>,
+    status: Status,
     reason: Option<&'a str>,
     /// Time at which training last changed the folder, in UTC and in the format of RFC 3339.
     changed: Option<String>,
-    metrics: Metrics,
+    metrics: BTreeMap<&'static str, f64>,
 }
 
 /// The best evaluation in the form of its JSON output.
@@ -70,9 +70,9 @@ pub fn run(args: &RunsArgs) -> Result<()> {
     };
     let mut runs = Vec::new();
     for folder in &folders {
-        match Overview::read(folder) {
+        match RunData::summary(folder) {
             Ok(run) => runs.push(Listed {
-                from_preset: from_preset(&run.config),
+                nearest: run.nearest_preset(),
                 run,
             }),
             Err(error) if is_run => return Err(error.into()),
@@ -121,19 +121,19 @@ fn sort(runs: &mut [Listed], by: Column) {
         Column::Name => {}
         Column::Changed => runs.sort_by_key(|it| Reverse(it.run.changed)),
         Column::Task => runs.sort_by(|a, b| a.run.task().cmp(b.run.task())),
-        Column::Steps => runs.sort_by_key(|it| Reverse(it.run.step)),
+        Column::Steps => runs.sort_by_key(|it| Reverse(it.run.status.step)),
         Column::Best => runs.sort_by(|a, b| by_best(&a.run, &b.run)),
         Column::Time => {
-            let seconds = |it: &Listed| it.run.seconds.unwrap_or(-1.0);
+            let seconds = |it: &Listed| it.run.metric("seconds").unwrap_or(-1.0);
             runs.sort_by(|a, b| seconds(b).total_cmp(&seconds(a)));
         }
-        Column::Status => runs.sort_by_key(|it| it.run.status.map_or(u8::MAX, |it| it as u8)),
+        Column::Status => runs.sort_by_key(|it| it.run.status.status as u8),
     }
 }
 
 /// Orders runs by the name of the metric that decides their best evaluation, then by its value, the
 /// best first. Runs without a best evaluation come last.
-fn by_best(a: &Overview, b: &Overview) -> Ordering {
+fn by_best(a: &RunData, b: &RunData) -> Ordering {
     let (a, b) = match (a.best, b.best) {
         (Some(a), Some(b)) => (a, b),
         (a, b) => return a.is_none().cmp(&b.is_none()),
@@ -170,46 +170,34 @@ fn natural(name: &str) -> Vec<(String, u64)> {
 impl Listed {
     fn row(&self) -> Vec<String> {
         let run = &self.run;
-        let steps = match run.steps {
-            Some(steps) if steps != run.step => format!("{}/{steps}", run.step),
-            _ => run.step.to_string(),
-        };
-        let best = run.best.map_or("-".into(), |best| {
-            let name = best.field().replace("valid_", "").replace('_', " ");
-            let value = match best.by {
-                BestBy::Bleu => format!("{:.2}", best.value),
-                BestBy::ExactMatch => shown::fraction(best.value),
-                BestBy::Loss => shown::number(best.value),
-            };
-            // BLEU is an acronym.
-            let name = name.replace("bleu", "BLEU");
-            format!("{name} {value}")
-        });
+        let best = run.best.map(|best| metric::named(best.field(), best.value));
         vec![
             run.name.clone(),
             run.task().into(),
             self.settings(),
-            steps,
-            best,
-            run.seconds.map_or("-".into(), shown::seconds),
-            run.status
-                .map_or("unknown".into(), |status| status.to_string()),
+            metric::steps(&run.status),
+            best.unwrap_or("-".into()),
+            run.metric("seconds").map_or("-".into(), seconds),
+            run.status.status.to_string(),
         ]
     }
 
     /// Returns the settings that differ from the preset, as flags if possible.
     fn settings(&self) -> String {
-        let Some((preset, changed)) = &self.from_preset else {
+        let Some(nearest) = &self.nearest else {
             return String::new();
         };
         let mut words = Vec::new();
-        match *preset {
-            FINE_TUNING => words.push(self.from()),
-            preset if self.run.task() == "text" => words.push(format!("--preset {preset}")),
+        match nearest.name {
+            FINE_TUNING => {
+                let folder = &self.run.config["data"]["pretrained"]["folder"];
+                words.push(shown::setting("data.pretrained.folder", folder));
+            }
+            preset if self.run.is_of_texts() => words.push(format!("--preset {preset}")),
             _ => {}
         }
         // The flag `--layers` sets two settings, but is listed once if both have the same value.
-        for (path, value) in changed {
+        for (path, value) in &nearest.changed {
             let word = shown::setting(path, value);
             if !words.contains(&word) {
                 words.push(word);
@@ -218,35 +206,30 @@ impl Listed {
         words.join(" ")
     }
 
-    /// Returns `--from` with the folder of the run's pretrained model.
-    fn from(&self) -> String {
-        let folder = &self.run.config["data"]["pretrained"]["folder"];
-        shown::setting("data.pretrained.folder", folder)
-    }
-
     fn record(&self) -> Record<'_> {
         let run = &self.run;
-        let from_preset = self.from_preset.as_ref();
+        let nearest = self.nearest.as_ref();
+        let metric = |name| Some((name, run.metric(name)?));
         let changed = run.changed.map(humantime::format_rfc3339_seconds);
         Record {
             name: &run.name,
             folder: &run.folder,
             task: run.task(),
-            preset: from_preset.map(|(preset, _)| *preset),
-            settings: from_preset.map(|(_, settings)| settings),
+            preset: nearest.map(|nearest| nearest.name),
+            settings: nearest.map(|nearest| &nearest.changed),
             seed: run.seed(),
-            step: run.step,
-            steps: run.steps,
+            step: run.status.step,
+            steps: run.status.steps,
             best: run.best.map(|best| Best {
                 metric: best.field(),
                 value: best.value,
                 step: best.step,
             }),
-            seconds: run.seconds,
-            status: run.status,
-            reason: run.reason.as_deref(),
+            seconds: run.metric("seconds"),
+            status: run.status.status,
+            reason: run.status.reason.as_deref(),
             changed: changed.map(|time| time.to_string()),
-            metrics: Metrics::of(run),
+            metrics: COMPARED.into_iter().filter_map(metric).collect(),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 mod compare;
 mod list;
-mod metrics;
 mod shown;
 
 pub(super) use compare::run as compare;

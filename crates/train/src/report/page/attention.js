@@ -191,5 +191,5 @@ function heatMap({ rows, columns, weights, isCausal, isOwnScale, rowLabel, colum
 
 function scaleBar(largest, isCausal) {
   return html("div", { class: "scale" }, html("span", {}, "weight 0"), html("span", { class: "ramp" }), html("span", {}, largest.toFixed(3)),
-    isCausal && html("span", { class: "key" }, html("span", { class: "masked" }), "masked: a position cannot see later ones"));
+    isCausal && html("span", { class: "masked-key" }, html("span", { class: "masked" }), "masked: a position cannot see later ones"));
 }

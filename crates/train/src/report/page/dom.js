@@ -1,5 +1,16 @@
 // Builds elements. Strings become text nodes, never markup.
 
+const MISSING = "–";
+
+function grouped(value) {
+  return value.toLocaleString("en-US", { maximumSignificantDigits: 6 });
+}
+
+// A spot in the colour of a line.
+function key(color) {
+  return html("span", { class: `key color-${color ?? "none"}`, "aria-hidden": true });
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 
 function fill(element, attributes, children) {

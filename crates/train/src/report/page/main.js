@@ -4,42 +4,26 @@ const data = JSON.parse(document.getElementById("data").textContent);
 const { runs } = data;
 const isSingle = runs.length === 1;
 
-function pill(status) {
-  return html("span", { class: "pill", "data-status": status.name, title: status.reason }, status.name);
-}
-
-function steps(run) {
-  return run.steps && run.steps !== run.step ? `${grouped(run.step)} of ${grouped(run.steps)}` : grouped(run.step);
-}
-
-// A value with its name above.
-function tile(label, value, detail) {
-  return html("div", { class: "tile" }, html("dt", {}, label), html("dd", {}, value, detail && html("small", {}, detail)));
+function pill({ status, reason }) {
+  return html("span", { class: "pill", "data-status": status, title: reason }, status);
 }
 
 function summaryOf(run) {
-  return html("dl", { class: "tiles" },
-    run.scores.map((one) => tile(one.label, score(one), one.detail)),
-    tile("task", run.task),
-    tile("backend", run.backend ?? MISSING),
-    tile("parameters", count(run.parameters)),
-    tile("steps", steps(run)),
-    tile("training time", duration(run.seconds)),
-  );
+  return html("dl", { class: "tiles" }, run.facts.map(({ label, text, detail }) =>
+    html("div", { class: "tile" }, html("dt", {}, label), html("dd", {}, text, detail && html("small", {}, detail)))));
 }
 
 function summaryOfAll() {
-  const labels = [...new Set(runs.flatMap((run) => run.scores.map((one) => one.label)))];
+  const labels = [...new Set(runs.flatMap((run) => run.facts.map(({ label }) => label)))];
   const rows = runs.map((run, i) => [
-    html("th", { scope: "row" }, swatch(lineStyle(i)), " ", run.name),
-    html("td", {}, pill(run.status)),
+    html("th", { scope: "row" }, data.colors[i] != null && key(data.colors[i]), run.name),
+    html("td", {}, pill(run)),
     ...labels.map((label) => {
-      const found = run.scores.find((one) => one.label === label);
-      return html("td", { title: found?.detail }, found ? score(found) : MISSING);
+      const found = run.facts.find((fact) => fact.label === label);
+      return html("td", { title: found?.detail }, found?.text ?? MISSING);
     }),
-    run.task, run.backend ?? MISSING, count(run.parameters), steps(run), duration(run.seconds),
   ]);
-  return table("Runs", ["run", "status", ...labels, "task", "backend", "parameters", "steps", "time"], rows, "numbers");
+  return table("Runs", ["run", "status", ...labels], rows, "numbers");
 }
 
 // Returns the switch between a light page, a dark page and the setting of the system. The choice is
@@ -87,13 +71,11 @@ function tabs(panels) {
     show(all[next].button);
     all[next].button.focus();
   }
-  // Charts measure their width, so that all panels must be shown before they are printed.
   let shown = null;
   addEventListener("beforeprint", () => {
     shown = all.find((tab) => !tab.panel.hidden);
     document.documentElement.classList.add("printed");
     all.forEach((tab) => { tab.panel.hidden = false; draw(tab); });
-    document.querySelectorAll("figure").forEach((figure) => figure.redraw?.());
     document.dispatchEvent(new Event("themechange"));
   });
   addEventListener("afterprint", () => {
@@ -101,7 +83,10 @@ function tabs(panels) {
     show(shown.button);
     document.dispatchEvent(new Event("themechange"));
   });
-  show(all[0].button);
+  // The address may name a part, as in report.html#attention.
+  const named = () => all.find(({ name }) => `#${name.toLowerCase()}` === location.hash);
+  addEventListener("hashchange", () => { if (named()) show(named().button); });
+  show((named() ?? all[0]).button);
   return [html("div", { class: "tabs", role: "tablist", "aria-label": "Parts of the report", onkeydown }, all.map((tab) => tab.button)), all.map((tab) => tab.panel)];
 }
 
@@ -115,8 +100,7 @@ function missing() {
 
 const some = (test) => runs.some(test);
 const panels = [
-  some((run) => Object.keys(run.curves).length) && ["Curves", () => curvesPanel(data)],
-  some((run) => run.lengths.length) && ["Lengths", () => lengthsPanel(data)],
+  chartBox.querySelector("figure") && ["Curves", chartsPanel],
   some((run) => run.examples?.attention.length) && ["Attention", () => attentionPanel(data)],
   some((run) => run.examples) && ["Samples", () => samplesPanel(data)],
   ["Settings", () => settingsPanel(data)],
@@ -127,8 +111,8 @@ document.getElementById("report").replaceChildren(
   html("header", {},
     html("div", { class: "title" },
       html("div", {},
-        html("h1", {}, isSingle ? runs[0].name : `${runs.length} runs`, isSingle && pill(runs[0].status)),
-        isSingle && runs[0].status.reason && html("p", { class: "reason" }, runs[0].status.reason)),
+        html("h1", {}, isSingle ? runs[0].name : `${runs.length} runs`, isSingle && pill(runs[0])),
+        isSingle && runs[0].reason && html("p", { class: "reason" }, runs[0].reason)),
       themeSwitch()),
     isSingle ? summaryOf(runs[0]) : summaryOfAll(),
     missing() ?? ""),

@@ -9,7 +9,7 @@ function samplesPanel(data) {
   const runs = data.runs.filter((run) => run.examples);
   const state = { run: 0, shown: "all" };
   // A translation that differs from its reference may still be good.
-  const isText = runs.every((run) => run.task === "text");
+  const isText = runs.every((run) => run.is_text);
   const [right, wrong] = isText ? ["same", "different"] : ["right", "wrong"];
   const list = html("div", {});
   const summary = html("p", { class: "note", role: "status" });

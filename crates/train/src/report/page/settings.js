@@ -10,11 +10,12 @@ function settingsPanel(data) {
   function draw(shown) {
     const chosen = settings.filter((setting) => shown === "all" || (shown === "changed" ? isChanged(setting) : differs(setting)));
     const rows = [];
+    const section = ({ path }) => (path.includes(".") ? path.split(".")[0] : "run");
     chosen.forEach((setting, i) => {
-      if (setting.section !== chosen[i - 1]?.section) {
-        rows.push(html("tr", { class: "section" }, html("th", { colspan: 2 + runs.length, scope: "rowgroup" }, setting.section)));
+      if (i === 0 || section(setting) !== section(chosen[i - 1])) {
+        rows.push(html("tr", { class: "section" }, html("th", { colspan: 2 + runs.length, scope: "rowgroup" }, section(setting))));
       }
-      const name = setting.path.startsWith(`${setting.section}.`) ? setting.path.slice(setting.section.length + 1) : setting.path;
+      const name = setting.path.slice(setting.path.indexOf(".") + 1);
       rows.push(html("tr", { class: differs(setting) ? "differs" : null },
         html("th", { scope: "row", title: setting.path }, name, differs(setting) && html("span", { class: "sign", title: "differs between the runs" }, " ≠")),
         html("td", {}, html("code", {}, setting.flag ?? "")),
@@ -40,7 +41,7 @@ function settingsPanel(data) {
 function environmentPanel(data) {
   const names = [...new Set(data.runs.flatMap((run) => run.environment.map(([name]) => name)))];
   const value = (run, name) => run.environment.find((entry) => entry[0] === name)?.[1] ?? MISSING;
-  const status = ({ status: { name, reason } }) => (reason ? `${name}: ${reason}` : name);
+  const status = ({ status, reason }) => (reason ? `${status}: ${reason}` : status);
   const rows = names.map((name) => [name, ...data.runs.map((run) => value(run, name))]);
   rows.unshift(["status", ...data.runs.map(status)]);
   const head = ["", ...(data.runs.length === 1 ? ["value"] : data.runs.map((run) => run.name))];

@@ -2,16 +2,14 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::super::quantity::Quantity;
-
 /// State of the dashboard that the user changes with keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Controls {
-    /// Index in [`Quantity::ALL`] of the first chart that is shown.
+    /// Number of the first chart that is shown, modulo the number of charts.
     pub(super) chart: usize,
     /// Whether charts use a logarithmic scale where they can.
     pub(super) is_log: bool,
-    /// Whether the screen shows the dialog that asks whether training should stop.
+    /// Whether the last line asks whether training should stop.
     pub(super) asks: bool,
     /// Whether training stops after the current step.
     pub(super) stops: bool,
@@ -57,12 +55,11 @@ impl Controls {
             }
             return None;
         }
-        let charts = Quantity::ALL.len();
         match key.code {
             KeyCode::Char('q' | 'Q') => self.asks = !self.stops,
             KeyCode::Char('l' | 'L') => self.is_log = !self.is_log,
-            KeyCode::Tab | KeyCode::Right => self.chart = (self.chart + 1) % charts,
-            KeyCode::BackTab | KeyCode::Left => self.chart = (self.chart + charts - 1) % charts,
+            KeyCode::Tab | KeyCode::Right => self.chart = self.chart.wrapping_add(1),
+            KeyCode::BackTab | KeyCode::Left => self.chart = self.chart.wrapping_sub(1),
             _ => {}
         }
         None
@@ -78,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn training_stops_only_if_the_dialog_is_confirmed() {
+    fn training_stops_only_if_the_question_is_confirmed() {
         for cancel in [KeyCode::Esc, KeyCode::Char('n'), KeyCode::Char('q')] {
             let mut controls = Controls::default();
             assert_eq!(press(&mut controls, KeyCode::Char('q')), None);
@@ -92,22 +89,19 @@ mod tests {
             press(&mut controls, KeyCode::Char('q'));
             assert_eq!(press(&mut controls, confirm), Some(Request::Stop));
             assert!(controls.stops && !controls.asks);
-            // Training stops already, so `q` does not open the dialog again.
+            // Training stops already, so `q` does not ask again.
             press(&mut controls, KeyCode::Char('q'));
             assert!(!controls.asks);
         }
     }
 
     #[test]
-    fn tab_goes_through_all_charts_in_both_directions() {
+    fn keys_choose_chart_and_scale() {
         let mut controls = Controls::default();
-        let charts = Quantity::ALL.len();
-        for chart in (1..charts).chain([0]) {
-            press(&mut controls, KeyCode::Tab);
-            assert_eq!(controls.chart, chart);
-        }
+        press(&mut controls, KeyCode::Tab);
+        assert_eq!(controls.chart, 1);
         press(&mut controls, KeyCode::BackTab);
-        assert_eq!(controls.chart, charts - 1);
+        assert_eq!(controls.chart, 0);
         press(&mut controls, KeyCode::Char('l'));
         assert!(!controls.is_log);
         let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);

@@ -1,7 +1,6 @@
 //! The dashboard, which shows a training run on the whole screen.
 
 mod controls;
-mod dialog;
 mod view;
 
 use std::io;
@@ -161,4 +160,4 @@ impl io::Write for Output {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -3,12 +3,16 @@ use std::time::{Duration, Instant};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
-use training::run::{Evaluation, Event, StepMetrics};
+use training::config::{BestBy, RunConfig};
+use training::run::{
+    Best, CURVES, Curves, Evaluation, Event, Observer, RunData, RunFolder, StepMetrics, loss_floor,
+};
 
 use super::super::about::About;
 use super::super::live_run::LiveRun;
 use super::controls::Controls;
 use super::view;
+use crate::metric;
 
 /// Sizes of small and large terminals, in columns and rows.
 const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
@@ -19,22 +23,20 @@ fn about() -> About {
         backend: "flex".into(),
         parameters: 123_940,
         folder: "runs/copy-1".into(),
-        is_smoothed: false,
-        resume: "train resume runs/copy-1".into(),
+        floor: 0.0,
         table: Vec::new(),
     }
 }
 
-/// Returns a run that has taken 420 of 1,000 steps.
-fn run() -> LiveRun {
-    let mut run = LiveRun::new(0, 1000);
-    for step in 1..=420 {
-        run.event(Event::Step {
+/// Sends the events of a run that has taken `last` of 1,000 steps.
+fn events(last: usize, mut send: impl FnMut(Event<'_>)) {
+    for step in 1..=last {
+        send(Event::Step {
             step,
             tokens: 500,
             elapsed: Duration::from_millis(10),
         });
-        run.event(Event::Metrics(&StepMetrics {
+        send(Event::Metrics(&StepMetrics {
             step,
             loss: 4.0 / step as f32,
             learning_rate: 1.5e-3,
@@ -46,20 +48,68 @@ fn run() -> LiveRun {
             skipped: false,
         }));
         if step % 100 == 0 {
-            run.event(Event::Evaluation(&Evaluation {
+            let (by, value) = (BestBy::Loss, 3.0 / step as f64);
+            send(Event::Evaluation(&Evaluation {
                 step,
                 seconds: 1.0,
-                valid_loss: 3.0 / step as f64,
+                valid_loss: value,
                 token_accuracy: 0.75,
                 exact_match: Some(step as f64 / 1000.0),
                 bleu: None,
                 chrf: None,
             }));
+            let best = Best { step, value };
+            send(Event::Best { by, best });
         }
     }
     let path = std::path::Path::new("step-400");
-    run.event(Event::Checkpoint { step: 400, path });
+    send(Event::Checkpoint { step: 400, path });
+}
+
+/// Returns a run that has taken `last` of 1,000 steps.
+pub(in super::super) fn run(last: usize) -> LiveRun {
+    let mut run = LiveRun::new(0, 1000, 0.0, &Curves::default());
+    events(last, |event| run.event(event));
     run
+}
+
+#[test]
+fn the_dashboard_says_what_the_folder_of_the_run_says() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    let mut config = RunConfig::copy();
+    config.check().unwrap();
+    config.optimization.label_smoothing = 0.1;
+    let floor = loss_floor(0.1, config.model.target_vocab_size);
+    let mut live = LiveRun::new(0, 1000, floor, &Curves::default());
+    let mut folder = RunFolder::create(Some(&path), &config).unwrap();
+    events(420, |event| {
+        live.event(event);
+        folder.event(event).unwrap();
+    });
+    drop(folder);
+    let data = RunData::read(&path).unwrap();
+    let text = screen((200, 50), &live, &Controls::default()).join("\n");
+    let value = |name: &str| data.metric(name).unwrap();
+    assert!(value("train_loss") < 4.0 / 420.0 - floor + 1e-6);
+    for part in [
+        format!("loss {}", metric::text("loss", value("train_loss"))),
+        metric::named("valid_loss", value("valid_loss")),
+        metric::named("exact_match", value("valid_exact_match")),
+        "the best so far".into(),
+    ] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+    assert_eq!(data.best, live.best);
+    // The curves of a resumed run begin with its first step.
+    let resumed = LiveRun::new(420, 1000, floor, &data.curves);
+    for (field, _) in CURVES {
+        assert_eq!(
+            resumed.points(field).len(),
+            live.points(field).len(),
+            "{field}"
+        );
+    }
 }
 
 fn terminal(
@@ -90,7 +140,7 @@ fn screen(size: (u16, u16), run: &LiveRun, controls: &Controls) -> Vec<String> {
 #[test]
 fn every_size_has_progress_values_evaluation_and_keys() {
     for size in SIZES {
-        let lines = screen(size, &run(), &Controls::default());
+        let lines = screen(size, &run(420), &Controls::default());
         let text = lines.join("\n");
         for part in [
             "copy on flex, ",
@@ -100,10 +150,10 @@ fn every_size_has_progress_values_evaluation_and_keys() {
             "left",
             "loss 0.00952",
             "learning rate 0.00150",
-            "gradient norm 0.920",
-            "50,000 tokens/s",
+            "gradient norm 0.9200",
+            "500 tokens/s",
             "evaluation at step 400",
-            "exact match 0.400",
+            "exact match 0.4000",
             "checkpoint of step 400",
             "q stop",
             "l linear scale",
@@ -118,12 +168,12 @@ fn every_size_has_progress_values_evaluation_and_keys() {
 #[test]
 fn charts_fill_the_room_that_there_is() {
     let charts = |size| {
-        let text = screen(size, &run(), &Controls::default()).join("\n");
+        let text = screen(size, &run(420), &Controls::default()).join("\n");
         let titles = [
-            "loss (log scale)",
-            "exact match  ",
-            "token accuracy  ",
-            "learning rate ─",
+            "Loss (log scale)",
+            "Accuracy on",
+            "Learning rate ─",
+            "Gradient norm",
         ];
         titles.map(|title| text.contains(title))
     };
@@ -134,20 +184,38 @@ fn charts_fill_the_room_that_there_is() {
 }
 
 #[test]
+fn a_run_without_evaluations_has_no_empty_chart() {
+    let text = screen((120, 40), &run(9), &Controls::default()).join("\n");
+    assert!(
+        text.contains("Loss") && text.contains("Learning rate"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("Accuracy") && text.contains("no evaluation yet"),
+        "{text}"
+    );
+}
+
+#[test]
 fn keys_change_chart_and_scale() {
-    let mut controls = Controls {
-        chart: 1,
-        ..Controls::default()
-    };
-    let text = screen((80, 24), &run(), &controls).join("\n");
-    assert!(text.contains("── exact match") || text.contains("exact match  • validation"));
-    controls = Controls {
+    for chart in [1, 6] {
+        let controls = Controls {
+            chart,
+            ..Controls::default()
+        };
+        let text = screen((80, 24), &run(420), &controls).join("\n");
+        assert!(
+            text.contains("Accuracy on") && text.contains("• exact match"),
+            "{text}"
+        );
+    }
+    let controls = Controls {
         is_log: false,
         ..Controls::default()
     };
-    let text = screen((80, 24), &run(), &controls).join("\n");
+    let text = screen((80, 24), &run(420), &controls).join("\n");
     assert!(
-        text.contains("loss  ") && !text.contains("(log scale)"),
+        text.contains("Loss  ") && !text.contains("(log scale)"),
         "{text}"
     );
     assert!(text.contains("l log scale"), "{text}");
@@ -155,7 +223,7 @@ fn keys_change_chart_and_scale() {
 
 #[test]
 fn training_and_validation_differ_without_colours() {
-    let backend = terminal((80, 24), &run(), &Controls::default(), false);
+    let backend = terminal((80, 24), &run(420), &Controls::default(), false);
     let cells = backend.buffer().content();
     assert!(
         cells
@@ -170,7 +238,7 @@ fn training_and_validation_differ_without_colours() {
         .filter(|cell| is_braille(cell.symbol()))
         .count();
     assert!(dots >= 5 && braille > 20, "{dots} dots, {braille} braille");
-    let backend = terminal((80, 24), &run(), &Controls::default(), true);
+    let backend = terminal((80, 24), &run(420), &Controls::default(), true);
     assert!(
         backend
             .buffer()
@@ -181,40 +249,25 @@ fn training_and_validation_differ_without_colours() {
 }
 
 #[test]
-fn the_dialog_has_both_answers_and_the_command_that_resumes() {
-    let controls = Controls {
+fn the_last_line_asks_and_says_that_the_run_stops() {
+    let last = |controls: &Controls| screen((80, 24), &run(420), controls)[23].clone();
+    let mut controls = Controls {
         asks: true,
         ..Controls::default()
     };
-    for size in SIZES {
-        let text = screen(size, &run(), &controls).join("\n");
-        for part in [
-            "Enter stop",
-            "Esc cancel",
-            "train resume runs/copy-1",
-            "checkpoint",
-        ] {
-            assert!(text.contains(part), "{size:?} has no {part:?}:\n{text}");
-        }
-    }
-    // If the dialog does not fit, the last line of the screen shows its keys.
-    let lines = screen((40, 4), &run(), &controls);
+    let line = last(&controls);
     assert!(
-        lines[3].contains("Enter") && lines[3].contains("Esc cancel"),
-        "{lines:?}"
+        line.contains("Enter stop and save") && line.contains("Esc cancel"),
+        "{line}"
     );
-    let controls = Controls {
-        stops: true,
-        ..Controls::default()
-    };
-    let lines = screen((80, 24), &run(), &controls);
-    assert!(lines[23].contains("stopping after this step"), "{lines:?}");
+    (controls.asks, controls.stops) = (false, true);
+    assert!(last(&controls).contains("stopping after this step"));
 }
 
 #[test]
 fn no_size_and_no_run_panics() {
-    let empty = LiveRun::new(0, 1000);
-    let mut over = run();
+    let empty = run(0);
+    let mut over = run(420);
     over.steps = 0;
     over.event(Event::Metrics(&StepMetrics {
         step: 421,
@@ -227,7 +280,7 @@ fn no_size_and_no_run_panics() {
         tokens_per_second: 500.0,
         skipped: true,
     }));
-    for run in [&empty, &over, &run()] {
+    for run in [&empty, &over, &run(420)] {
         for width in [0, 1, 2, 5, 13, 24, 39, 81, 300] {
             for height in [0, 1, 2, 3, 5, 7, 11, 17, 31, 100] {
                 for asks in [false, true] {
@@ -250,7 +303,7 @@ fn a_long_path_keeps_its_end() {
     let mut about = about();
     about.folder = format!("{}/runs/copy-1", "folder/".repeat(30));
     let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
-    let (run, controls) = (run(), Controls::default());
+    let (run, controls) = (run(420), Controls::default());
     terminal
         .draw(|frame| view::draw(frame, &run, &about, &controls, true, Instant::now()))
         .unwrap();

@@ -8,16 +8,13 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use training::memory::peak_rss_bytes;
-use training::run::Best;
 
 use super::super::about::About;
-use super::super::chart::MIN_SIZE;
-use super::super::live_run::{LiveRun, score};
-use super::super::loss::measure_text;
-use super::super::quantity::Quantity;
+use super::super::chart::{Chart, MIN_SIZE, kinds};
+use super::super::live_run::LiveRun;
 use super::controls::Controls;
-use super::dialog;
-use crate::number::{bytes, clock, grouped, short};
+use crate::metric;
+use crate::number::{bytes, clock, grouped};
 
 /// Minimum width of the progress bar, in columns.
 const MIN_BAR: usize = 10;
@@ -53,8 +50,7 @@ pub(super) fn draw(
     .areas(area);
     frame.render_widget(Paragraph::new(lines), text);
     draw_charts(frame, charts, run, controls, has_color);
-    let has_dialog = controls.asks && dialog::draw(frame, &about.resume);
-    frame.render_widget(Paragraph::new(keys(controls, has_dialog, width)), bottom);
+    frame.render_widget(Paragraph::new(keys(controls, width)), bottom);
 }
 
 fn bold() -> Style {
@@ -108,46 +104,39 @@ fn progress(run: &LiveRun, width: usize, now: Instant) -> String {
 
 /// Returns lines with the newest metrics, the last evaluation and the last checkpoint.
 fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
-    let number = |value: Option<f64>| value.map_or("-".into(), short);
     let metrics = run.metrics.as_ref();
-    let speed = run
-        .speed
-        .map_or("-".into(), |speed| grouped(speed as usize));
+    let number = |field: &str| {
+        let value = metrics.and_then(|line| line.number(field));
+        value.map_or("-".into(), |it| metric::text(field, it))
+    };
     let training = [
-        format!("loss {}", number(metrics.map(|m| m.loss.into()))),
-        format!("learning rate {}", number(metrics.map(|m| m.learning_rate))),
-        format!(
-            "gradient norm {}",
-            number(metrics.map(|m| m.gradient_norm.into()))
-        ),
-        format!("{speed} tokens/s"),
+        format!("loss {}", number("loss")),
+        format!("learning rate {}", number("learning_rate")),
+        format!("gradient norm {}", number("gradient_norm")),
+        format!("{} tokens/s", number("tokens_per_second")),
     ];
     let mut lines = flow("", &training, width);
     lines.extend(match &run.evaluation {
         None => vec!["no evaluation yet".into()],
-        Some(evaluation) => {
-            let mut items = Vec::new();
-            if let Some((name, value)) = score(evaluation) {
-                items.push(format!("{name} {}", short(value)));
-            }
-            items.push(format!("loss {}", short(evaluation.valid_loss)));
-            items.push(format!(
-                "token accuracy {}",
-                short(evaluation.token_accuracy)
-            ));
-            items.extend(evaluation.chrf.map(|chrf| format!("chrF {}", short(chrf))));
-            items.extend(run.best.map(|(by, Best { step, value })| {
-                if step == evaluation.step {
+        Some(line) => {
+            let fields = [
+                "exact_match",
+                "bleu",
+                "valid_loss",
+                "token_accuracy",
+                "chrf",
+            ];
+            let named = |field| Some(metric::named(field, line.number(field)?));
+            let mut items: Vec<String> = fields.into_iter().filter_map(named).collect();
+            items.extend(run.best.map(|best| {
+                if best.step == line.step {
                     "the best so far".into()
                 } else {
-                    format!(
-                        "best: {} at step {}",
-                        measure_text(by, value),
-                        grouped(step)
-                    )
+                    let value = metric::named(best.field(), best.value);
+                    format!("best: {value} at step {}", grouped(best.step))
                 }
             }));
-            let title = format!("evaluation at step {}: ", grouped(evaluation.step));
+            let title = format!("evaluation at step {}: ", grouped(line.step));
             flow(&title, &items, width)
         }
     });
@@ -159,8 +148,8 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
         }
     }];
     saved.extend(peak_rss_bytes().map(|peak| format!("memory at most {}", bytes(peak as usize))));
-    let padding = metrics.map(|metrics| 100.0 * metrics.padding);
-    saved.extend(padding.map(|padding| format!("padding {padding:.0} %")));
+    let padding = metrics.and_then(|line| line.number("padding"));
+    saved.extend(padding.map(|padding| format!("padding {:.0} %", 100.0 * padding)));
     lines.extend(flow("", &saved, width));
     lines
 }
@@ -193,10 +182,13 @@ fn draw_charts(
 ) {
     let columns = if area.width >= TWO_CHARTS.0 { 2 } else { 1 };
     let rows = if area.height >= TWO_CHARTS.1 { 2 } else { 1 };
-    if area.height < MIN_SIZE.1 {
+    let kinds = kinds(run);
+    if area.height < MIN_SIZE.1 || kinds.is_empty() {
         return;
     }
-    let mut quantities = Quantity::ALL.iter().cycle().skip(controls.chart);
+    let rows = rows.min(kinds.len().div_ceil(columns));
+    let first = controls.chart % kinds.len();
+    let mut kinds = kinds.iter().cycle().skip(first).take(kinds.len());
     let split = |constraint: usize| vec![Constraint::Fill(1); constraint];
     for row in Layout::vertical(split(rows)).split(area).iter() {
         for cell in Layout::horizontal(split(columns))
@@ -204,15 +196,22 @@ fn draw_charts(
             .split(*row)
             .iter()
         {
-            let quantity = quantities.next().expect("a cycle has no end");
-            frame.render_widget(quantity.chart(run, controls.is_log, has_color), *cell);
+            let chart = kinds.next().map(|&kind| Chart {
+                run,
+                kind,
+                is_log: controls.is_log,
+                has_color,
+            });
+            if let Some(chart) = chart {
+                frame.render_widget(chart, *cell);
+            }
         }
     }
 }
 
-/// Returns the last line: the most important keys, or that the run is stopping. It is empty while
-/// the dialog shows its own keys.
-fn keys(controls: &Controls, has_dialog: bool, width: usize) -> Line<'static> {
+/// Returns the last line: the most important keys, the question whether training should stop, or
+/// that the run is stopping.
+fn keys(controls: &Controls, width: usize) -> Line<'static> {
     if controls.stops {
         let text = "stopping after this step, then a checkpoint is saved; Ctrl-C stops at once";
         let short = "stopping after this step";
@@ -223,10 +222,10 @@ fn keys(controls: &Controls, has_dialog: bool, width: usize) -> Line<'static> {
     } else {
         "log scale"
     };
-    let keys = match (controls.asks, has_dialog) {
-        (true, true) => vec![],
-        (true, false) => vec![("Enter", "stop and save"), ("Esc", "cancel")],
-        (false, _) => vec![("q", "stop"), ("l", scale), ("Tab", "next chart")],
+    let keys = if controls.asks {
+        vec![("Enter", "stop and save"), ("Esc", "cancel")]
+    } else {
+        vec![("q", "stop"), ("l", scale), ("Tab", "next chart")]
     };
     let mut spans = Vec::new();
     let mut room = width;

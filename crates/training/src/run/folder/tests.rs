@@ -127,9 +127,8 @@ fn a_run_that_was_killed_between_its_last_two_files_has_not_ended() {
     let finished = running.replace("running", "finished");
     fs::write(path.join(STATUS), finished).unwrap();
     assert_eq!(folder.ended_at(), Some(12));
-    // A run of an earlier version of this library has no status.
-    fs::remove_file(path.join(STATUS)).unwrap();
-    assert_eq!(folder.ended_at(), Some(12));
+    fs::remove_file(path.join(SUMMARY)).unwrap();
+    assert_eq!(folder.ended_at(), None);
 }
 
 #[test]

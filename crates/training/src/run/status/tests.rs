@@ -9,7 +9,7 @@ fn writer(folder: &Path) -> StatusWriter {
 }
 
 fn status_of(folder: &Path) -> (Status, Option<String>) {
-    let read = read_status(folder).unwrap().unwrap();
+    let read = read_status(folder).unwrap();
     (read.status, read.reason)
 }
 
@@ -17,7 +17,7 @@ fn status_of(folder: &Path) -> (Status, Option<String>) {
 fn a_run_that_no_process_trains_is_killed_unless_it_says_why_it_ended() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    assert_eq!(read_status(folder).unwrap(), None);
+    assert!(read_status(folder).is_err());
     let mut writer = writer(folder);
     writer.begin(3, 9).unwrap();
     assert_eq!(status_of(folder), (Status::Running, None));
@@ -25,7 +25,7 @@ fn a_run_that_no_process_trains_is_killed_unless_it_says_why_it_ended() {
     drop(writer);
     // A killed process does not record its end.
     fs::write(folder.join(STATUS), &file).unwrap();
-    let killed = read_status(folder).unwrap().unwrap();
+    let killed = read_status(folder).unwrap();
     assert_eq!((killed.step, killed.steps), (3, 9));
     assert_eq!(killed.status, Status::Killed);
     assert!(killed.reason.unwrap().contains("without recording why"));
@@ -46,13 +46,13 @@ fn the_first_end_of_a_run_counts() {
     let folder = folder.path();
     let mut writer = writer(folder);
     writer.stop("SIGINT").unwrap();
-    assert_eq!(read_status(folder).unwrap(), None);
+    assert!(read_status(folder).is_err());
     writer.begin(0, 9).unwrap();
     writer.progress(5, None).unwrap();
     writer.stop("SIGINT").unwrap();
     writer.finish().unwrap();
     drop(writer);
-    let read = read_status(folder).unwrap().unwrap();
+    let read = read_status(folder).unwrap();
     let stopped = RunStatus {
         status: Status::Stopped,
         step: 5,
@@ -61,7 +61,7 @@ fn the_first_end_of_a_run_counts() {
     };
     assert_eq!(read, stopped);
     record_stop(folder, "SIGTERM").unwrap();
-    assert_eq!(read_status(folder).unwrap(), Some(stopped));
+    assert_eq!(read_status(folder).unwrap(), stopped);
 }
 
 #[test]

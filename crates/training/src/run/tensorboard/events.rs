@@ -1,4 +1,4 @@
-//! Encodes and decodes TensorBoard's events, which are Protocol Buffers messages.
+//! Encodes TensorBoard's events, which are Protocol Buffers messages.
 //!
 //! An event has a time, a step, and one of these: a file version, a summary or a session log. The
 //! fields, from TensorFlow's `event.proto` and `summary.proto`, are:
@@ -10,12 +10,6 @@
 //! | `Summary` | 1 `repeated Value value` |
 //! | `Value` | 1 `string tag`, 2 `float simple_value` |
 //! | `SessionLog` | 1 `enum status`, whose value 1 is the start of a session |
-
-use std::fs::{self, OpenOptions};
-use std::io;
-use std::path::Path;
-
-use super::record;
 
 /// Wire types of Protocol Buffers.
 const VARINT: u8 = 0;
@@ -85,80 +79,6 @@ fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Truncates a file before its first event of a step after `step`, or before its first damaged
-/// event. If no event or only the version event would be left, the file is removed.
-pub(super) fn keep_until(path: &Path, step: usize) -> io::Result<()> {
-    let bytes = fs::read(path)?;
-    let (mut kept, mut events) = (0, 0);
-    while let Some((event, length)) = record::first(&bytes[kept..]) {
-        // The step of a session start is the first step of its process. If that step is removed,
-        // the session start is removed, too.
-        if step_of(event).is_none_or(|found| found > step as u64) {
-            break;
-        }
-        kept += length;
-        events += 1;
-    }
-    match events {
-        0 | 1 => fs::remove_file(path),
-        _ => OpenOptions::new()
-            .write(true)
-            .open(path)?
-            .set_len(kept as u64),
-    }
-}
-
-/// Returns the step of an event, or 0 if it has none; `None` if the event is damaged.
-pub(super) fn step_of(event: &[u8]) -> Option<u64> {
-    let mut fields = fields(event)?.into_iter();
-    let step = fields.find_map(|field| match field {
-        (2, Field::Number(step)) => Some(step),
-        _ => None,
-    });
-    Some(step.unwrap_or(0))
-}
-
-/// Value of a field in a message.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Field<'a> {
-    Number(u64),
-    EightBytes([u8; 8]),
-    FourBytes([u8; 4]),
-    Bytes(&'a [u8]),
-}
-
-/// Returns the number and the value of each field of a message; `None` if the message is damaged.
-pub(super) fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Field<'_>)>> {
-    let mut fields = Vec::new();
-    while !bytes.is_empty() {
-        let key = take_varint(&mut bytes)?;
-        let field = match (key & 7) as u8 {
-            VARINT => Field::Number(take_varint(&mut bytes)?),
-            EIGHT_BYTES => Field::EightBytes(*bytes.split_off(..8)?.first_chunk()?),
-            FOUR_BYTES => Field::FourBytes(*bytes.split_off(..4)?.first_chunk()?),
-            BYTES => {
-                let length = usize::try_from(take_varint(&mut bytes)?).ok()?;
-                Field::Bytes(bytes.split_off(..length)?)
-            }
-            _ => return None,
-        };
-        fields.push((key >> 3, field));
-    }
-    Some(fields)
-}
-
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = *bytes.split_off_first()?;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,18 +101,5 @@ mod tests {
             ]
             .concat()
         );
-    }
-
-    #[test]
-    fn steps_are_read_back() {
-        for step in [0, 1, 127, 128, 300, 1 << 40] {
-            assert_eq!(
-                step_of(&scalars(1.0, step, &[("a", 0.5)])),
-                Some(step as u64)
-            );
-        }
-        assert_eq!(step_of(&version(1.0)), Some(0));
-        let whole = scalars(1.0, 300, &[("a", 0.5)]);
-        assert_eq!(step_of(&whole[..whole.len() - 1]), None);
     }
 }

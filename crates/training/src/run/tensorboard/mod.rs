@@ -12,44 +12,32 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use serde_json::Value;
 
-use super::metrics_file::{MetricsLine, read_metrics};
+use super::curves::{CURVES, MetricsLine, read_metrics};
 use super::{Event, Observer};
-
-/// Fields of `metrics.jsonl` and their tags in TensorBoard. TensorBoard groups charts by the part
-/// of the tag before the slash.
-const SCALARS: [(&str, &str); 9] = [
-    ("loss", "train/loss"),
-    ("learning_rate", "train/learning_rate"),
-    ("gradient_norm", "train/gradient_norm"),
-    ("tokens_per_second", "train/tokens_per_second"),
-    ("valid_loss", "validation/loss"),
-    ("token_accuracy", "validation/token_accuracy"),
-    ("exact_match", "validation/exact_match"),
-    ("bleu", "validation/bleu"),
-    ("chrf", "validation/chrf"),
-];
 
 const PREFIX: &str = "events.out.tfevents.";
 const SUFFIX: &str = ".train";
 
 /// Writes event files for TensorBoard into a run folder.
 ///
-/// A run writes a new file each time it is started or resumed. A resumed run first removes the
-/// steps after its checkpoint from the earlier files, so that no step occurs twice. If there are no
-/// earlier files, the steps up to its checkpoint are copied from `metrics.jsonl`.
+/// A run writes a new file each time it is started or resumed. A resumed run first copies the steps
+/// up to its checkpoint from `metrics.jsonl`, and removes earlier files, so that no step occurs
+/// twice.
 #[derive(Debug)]
 pub struct TensorBoard {
     folder: PathBuf,
+    floor: f64,
     file: Option<(PathBuf, BufWriter<File>)>,
 }
 
 impl TensorBoard {
-    /// Prepares to write into a run folder. No file is changed before training begins.
-    pub fn new(folder: &Path) -> Self {
+    /// Prepares to write into a run folder. No file is changed before training begins. `floor` is
+    /// the smallest possible training loss, see [`loss_floor`](super::loss_floor).
+    pub fn new(folder: &Path, floor: f64) -> Self {
         Self {
             folder: folder.into(),
+            floor,
             file: None,
         }
     }
@@ -63,7 +51,7 @@ impl TensorBoard {
         let cannot = |path: &Path| format!("cannot write {}", path.display());
         let earlier = event_files(&self.folder);
         for path in &earlier {
-            events::keep_until(path, first).with_context(|| cannot(path))?;
+            fs::remove_file(path).with_context(|| cannot(path))?;
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
@@ -77,16 +65,14 @@ impl TensorBoard {
         self.file = Some((path, BufWriter::new(file)));
         let now = now.as_secs_f64();
         self.write(&events::version(now))?;
-        if !earlier.is_empty() {
-            // This event makes an open TensorBoard forget the removed steps, which it may have
-            // read.
-            self.write(&events::session_start(now, first + 1))?;
-        } else if first > 0 {
-            let lines = read_metrics(&self.folder)?;
-            let end = lines.iter().rev().find_map(|line| line.seconds);
+        // An open TensorBoard forgets what it has read of the earlier files.
+        self.write(&events::session_start(now, 0))?;
+        if first > 0 {
+            let lines = read_metrics(&self.folder, self.floor)?;
+            let seconds = |line: &MetricsLine| line.number("seconds").unwrap_or(0.0);
+            let end = lines.last().map_or(0.0, seconds);
             for line in lines.iter().filter(|line| line.step <= first) {
-                let ago = end.unwrap_or(0.0) - line.seconds.unwrap_or(0.0);
-                self.write_line(now - ago, line)?;
+                self.write_line(now - (end - seconds(line)), line)?;
             }
         }
         self.flush()
@@ -94,19 +80,13 @@ impl TensorBoard {
 
     fn log(&mut self, metrics: &impl Serialize) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let line = match serde_json::to_value(metrics)? {
-            Value::Object(fields) => MetricsLine::of(fields),
-            _ => None,
-        };
-        let line = line.context("metrics without a step")?;
+        let line = MetricsLine::of(metrics, self.floor);
         self.write_line(now.unwrap_or_default().as_secs_f64(), &line)
     }
 
     fn write_line(&mut self, wall_time: f64, line: &MetricsLine) -> Result<()> {
-        let values = SCALARS.iter().filter_map(|(field, tag)| {
-            let value = line.number(field)?;
-            Some((*tag, value as f32))
-        });
+        let value = |(field, tag)| Some((tag, line.number(field)? as f32));
+        let values = CURVES.into_iter().filter_map(value);
         let values: Vec<_> = values.collect();
         self.write(&events::scalars(wall_time, line.step, &values))
     }

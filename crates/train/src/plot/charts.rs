@@ -1,0 +1,403 @@
+//! The charts that runs have, drawn from the data of one run or several: curves by step, seconds or
+//! tokens, and by length.
+
+use clap::ValueEnum;
+use training::evaluation::LengthScore;
+use training::run::{Point, RunData, labels, seed_groups};
+
+use super::average::{mean_curve, radius, smoothed};
+use super::axis::Axis;
+use super::line_chart::{DASHES, Line, LineChart};
+use super::style::SERIES;
+use crate::metric;
+use crate::number::grouped;
+
+/// A plot of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RunPlot {
+    /// Training and validation loss
+    Loss,
+    /// Perplexity: the exponential of the validation loss, and of a training loss without label
+    /// smoothing
+    Perplexity,
+    /// Token accuracy and exact match on the validation split
+    Accuracy,
+    /// BLEU and chrF on the validation split, of --task text
+    Bleu,
+    /// Learning rate
+    LearningRate,
+    /// Global norm of the gradient before clipping
+    GradientNorm,
+    /// Target tokens per second of training
+    Throughput,
+    /// Exact match by length, if the run has a lengths.json
+    Lengths,
+    /// Attention weights of every layer and head, of one run
+    Attention,
+}
+
+/// A measure of training progress, for the horizontal axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Progress {
+    /// Training steps
+    #[default]
+    Steps,
+    /// Seconds of training, without evaluations
+    Seconds,
+    /// Target tokens trained on, without padding
+    Tokens,
+}
+
+/// Returns the progress of a run after a step, or after the last step before it that has a record;
+/// `None` if there is no such record.
+fn progress_at(run: &RunData, progress: Progress, step: f64) -> Option<f64> {
+    let curve = match progress {
+        Progress::Steps => return Some(step),
+        Progress::Seconds => run.curves.get("seconds"),
+        Progress::Tokens => run.curves.get("tokens"),
+    };
+    let known = curve.partition_point(|point| point.0 <= step);
+    Some(curve[known.checked_sub(1)?].1)
+}
+
+/// How charts are drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct ChartOptions {
+    /// Quantity of the horizontal axis. Charts by length ignore it.
+    pub progress: Progress,
+    /// Whether each run has its own line. Otherwise, runs that differ only in their seed share one
+    /// line, which is their mean.
+    pub is_each_seed: bool,
+    /// Whether the title is drawn.
+    pub has_title: bool,
+    /// Width in pixels.
+    pub width: f64,
+}
+
+impl Default for ChartOptions {
+    fn default() -> Self {
+        Self {
+            progress: Progress::default(),
+            is_each_seed: false,
+            has_title: true,
+            width: 820.0,
+        }
+    }
+}
+
+/// The vertical axis of losses, perplexities and gradient norms is logarithmic if the largest value
+/// is at least this many times the median. On a linear axis, half of the values would then lie in
+/// the lowest fifth.
+const LOG_RATIO: f64 = 5.0;
+
+/// Maximum number of intervals between the ticks of the vertical axis.
+const INTERVALS: usize = 9;
+
+impl RunPlot {
+    /// Returns the name on the command line, such as `learning-rate`.
+    pub fn name(self) -> String {
+        let name = self.to_possible_value().expect("no plot is skipped");
+        name.get_name().to_owned()
+    }
+
+    /// Returns the name of a file of the plot, such as `learning_rate.svg`. The files of attention
+    /// maps have other names.
+    pub fn file_name(self, ending: &str) -> String {
+        format!("{}.{ending}", self.name().replace('-', "_"))
+    }
+
+    /// Returns the title, and the metrics in drawing order. The last one is the most important.
+    /// Attention has none.
+    pub fn metrics(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Loss => ("Loss", &["loss", "valid_loss"]),
+            Self::Perplexity => ("Perplexity", &["loss", "valid_loss"]),
+            Self::Accuracy => (
+                "Accuracy on the validation split",
+                &["token_accuracy", "exact_match"],
+            ),
+            Self::Bleu => ("Translation of the validation split", &["chrf", "bleu"]),
+            Self::LearningRate => ("Learning rate", &["learning_rate"]),
+            Self::GradientNorm => ("Gradient norm", &["gradient_norm"]),
+            Self::Throughput => ("Throughput", &["tokens_per_second"]),
+            Self::Lengths => ("Exact match by length", &["token_accuracy", "exact_match"]),
+            Self::Attention => ("Attention", &[]),
+        }
+    }
+
+    /// Returns the values of a metric by step or by length; empty without data. If training has
+    /// label smoothing, its perplexity is empty, because the exponential of a smoothed loss is not
+    /// a perplexity.
+    fn points(self, run: &RunData, field: &str) -> Vec<Point> {
+        let points = run.curves.get(field).iter().copied();
+        match self {
+            Self::Lengths => {
+                let value = |score: &LengthScore| match field {
+                    "exact_match" => score.exact_match,
+                    _ => score.token_accuracy,
+                };
+                let point = |score: &LengthScore| Some((score.length as f64, value(score)?));
+                run.lengths.iter().filter_map(point).collect()
+            }
+            Self::Perplexity if field == "loss" && run.label_smoothing() > 0.0 => Vec::new(),
+            Self::Perplexity => points.map(|(step, loss)| (step, loss.exp())).collect(),
+            _ => points.collect(),
+        }
+    }
+
+    /// Draws the curves of one run or several. Returns `None` if the runs have no data for them.
+    ///
+    /// A single run, or runs that differ in their seed only, have a line for each metric. In other
+    /// charts, each run has one line, of the most important metric that it has data for.
+    pub fn draw(self, runs: &[RunData], options: ChartOptions) -> Option<LineChart> {
+        let (what, fields) = self.metrics();
+        let groups = if options.is_each_seed {
+            (0..runs.len()).map(|index| vec![index]).collect()
+        } else {
+            seed_groups(runs)
+        };
+        let has_data = |index: &usize, field: &str| !self.points(&runs[*index], field).is_empty();
+        let fields_of = |group: &[usize]| {
+            let fields = fields.iter().copied();
+            let fields = fields.filter(|field| group.iter().any(|index| has_data(index, field)));
+            fields.collect::<Vec<_>>()
+        };
+        let with_data = groups.iter().map(|group| (group, fields_of(group)));
+        let with_data: Vec<_> = with_data.filter(|(_, fields)| !fields.is_empty()).collect();
+        let count: usize = with_data.iter().map(|(group, _)| group.len()).sum();
+        let mut title = match (&with_data[..], count) {
+            ([], _) => return None,
+            ([(group, _)], 1) => format!("{what}, run {}", runs[group[0]].name),
+            ([_], _) => format!("{what} of {count} seeds"),
+            _ => format!("{what} of {count} runs"),
+        };
+        let mut lines = Vec::new();
+        if let [(group, fields)] = &with_data[..] {
+            for field in fields {
+                let label = metric_label(&runs[group[0]], field);
+                lines.extend(self.lines(runs, group, field, label, None, options));
+            }
+            let clip = &runs[group[0]].config["optimization"]["optimizer"]["clip_norm"];
+            if let (Self::GradientNorm, Some(clip), Some(line)) =
+                (self, clip.as_f64(), lines.last())
+            {
+                let ends = line.points.iter().map(|point| (point.0, clip));
+                lines.push(Line {
+                    label: format!("clipped at {clip}"),
+                    points: ends.collect(),
+                    color: None,
+                    dash: 1,
+                    ..line.clone()
+                });
+            }
+        } else {
+            let names = labels(runs);
+            let last = |fields: &[&'static str]| fields[fields.len() - 1];
+            let first = last(&with_data[0].1);
+            let is_same = with_data.iter().all(|(_, fields)| last(fields) == first);
+            if is_same && fields.len() > 1 {
+                title += &format!(": {}", metric::label(first));
+            }
+            for (group, fields) in &with_data {
+                let field = last(fields);
+                let mut label = names[group[0]].clone();
+                if !is_same {
+                    label += &format!(", {}", metric::label(field));
+                }
+                let color = Some(group[0]);
+                // If there is another line before the last, it has the raw values, which would hide
+                // the lines of other runs.
+                lines.extend(self.lines(runs, group, field, label, color, options).pop());
+            }
+        }
+        let rings = lines.iter().filter(|line| line.ring.is_some()).count();
+        let best = runs.iter().find_map(|run| run.best);
+        let ring_label = match (rings, count, best) {
+            (0, ..) => String::new(),
+            (_, 1, Some(best)) => format!("best checkpoint (step {})", grouped(best.step)),
+            _ => "best checkpoint".into(),
+        };
+        let trained = runs.iter().flat_map(|run| &run.lengths);
+        let trained = trained
+            .filter(|score| score.trained)
+            .map(|score| score.length as f64);
+        let from = trained
+            .clone()
+            .reduce(f64::min)
+            .filter(|_| self == Self::Lengths);
+        let band = from.zip(trained.reduce(f64::max));
+        (!lines.is_empty()).then(|| LineChart {
+            title,
+            has_title: options.has_title,
+            x: self.x_axis(&lines, options),
+            y: self.y_axis(&lines),
+            lines,
+            band: band.map(|(from, to)| (from - 0.5, to + 0.5, "lengths of training")),
+            ring_label,
+            width: options.width,
+        })
+    }
+
+    /// Returns the lines of a metric for runs that share a line. A long and noisy curve of a single
+    /// run has two lines: its values in a pale colour, and the smoothed curve on top. Without
+    /// `color`, the lines have the colour of the metric.
+    fn lines(
+        self,
+        runs: &[RunData],
+        group: &[usize],
+        field: &'static str,
+        label: String,
+        color: Option<usize>,
+        options: ChartOptions,
+    ) -> Vec<Line> {
+        let with_data = group
+            .iter()
+            .map(|&index| (&runs[index], self.points(&runs[index], field)));
+        let with_data = with_data.filter(|(_, points)| !points.is_empty());
+        let (runs, raw): (Vec<&RunData>, Vec<Vec<Point>>) = with_data.unzip();
+        let longest = raw.iter().map(Vec::len).max().unwrap_or(0);
+        let is_noisy = ["loss", "gradient_norm", "tokens_per_second"].contains(&field);
+        let radius = if is_noisy { radius(longest) } else { 0 };
+        let smooth: Vec<Vec<Point>> = if radius > 0 {
+            raw.iter().map(|points| smoothed(points)).collect()
+        } else {
+            raw.clone()
+        };
+        let (points, spread) = mean_curve(&smooth);
+        // Progress is the mean over the runs. A run whose progress at a step is not known does not
+        // count.
+        let place = |&(step, value): &Point| {
+            if self == Self::Lengths {
+                return Some((step, value));
+            }
+            let known = runs
+                .iter()
+                .filter_map(|run| progress_at(run, options.progress, step));
+            let known: Vec<f64> = known.collect();
+            let mean = known.iter().sum::<f64>() / known.len() as f64;
+            (!known.is_empty()).then_some((mean, value))
+        };
+        let placed = |points: &[Point]| points.iter().filter_map(place).collect::<Vec<_>>();
+        let is_evaluated = !is_noisy && field != "learning_rate" && self != Self::Lengths;
+        let best = match runs[..] {
+            [run] if is_evaluated => run.best.map(|best| best.step as f64),
+            _ => None,
+        };
+        let ring = points.iter().find(|point| Some(point.0) == best);
+        let mut line = Line {
+            label,
+            field,
+            points: placed(&points),
+            spread,
+            color: Some(color.unwrap_or(metric::color(field))),
+            dash: color.map_or(0, |color| color / SERIES.len() % (DASHES.len() + 1)),
+            is_raw: false,
+            ring: ring.and_then(place),
+        };
+        let unknown = points.len() - line.points.len();
+        line.spread.drain(..unknown.min(line.spread.len()));
+        if line.points.is_empty() {
+            return Vec::new();
+        }
+        let mut lines = Vec::new();
+        if radius > 0 {
+            if let [raw] = &raw[..] {
+                lines.push(Line {
+                    label: String::new(),
+                    points: placed(raw),
+                    is_raw: true,
+                    ..line.clone()
+                });
+            }
+            line.label += &format!(", mean of {} steps", grouped(2 * radius + 1));
+        }
+        if raw.len() > 1 {
+            line.label += &format!(", mean ± SD of {} seeds", raw.len());
+        }
+        lines.push(line);
+        lines
+    }
+
+    fn x_axis(self, lines: &[Line], options: ChartOptions) -> Axis {
+        let values = lines
+            .iter()
+            .flat_map(|line| &line.points)
+            .map(|point| point.0);
+        let first = values.clone().fold(f64::MAX, f64::min);
+        let last = values.fold(0.0, f64::max);
+        let most = (options.width / 90.0) as usize;
+        let (label, range, least) = match options.progress {
+            _ if self == Self::Lengths => (
+                "length of the source (symbols)",
+                first - 0.5..last + 0.5,
+                1.0,
+            ),
+            Progress::Steps => ("training step", 0.0..last.max(1.0), 1.0),
+            Progress::Tokens => ("target tokens trained on", 0.0..last.max(1.0), 1.0),
+            Progress::Seconds => ("training time (s)", 0.0..last.max(1e-3), 0.0),
+        };
+        Axis::within(label, range, most, least)
+    }
+
+    /// Returns the vertical axis for the values of the lines. The lower end of a spread can be
+    /// near 0 or negative, which a logarithmic axis cannot show, so only its upper end counts.
+    fn y_axis(self, lines: &[Line]) -> Axis {
+        let points = lines.iter().flat_map(|line| &line.points);
+        let spread = lines.iter().flat_map(|line| &line.spread);
+        let values = points.chain(spread).map(|point| point.1);
+        let (label, largest) = self.y_range();
+        if let Some(largest) = largest {
+            return Axis::around(label, 0.0, largest, INTERVALS);
+        }
+        y_axis(label, values, self.may_be_log(), INTERVALS)
+    }
+
+    /// Returns the label of the vertical axis, and its end if that is the same for all runs.
+    pub fn y_range(self) -> (&'static str, Option<f64>) {
+        match self {
+            Self::Loss => ("cross-entropy (nats per token)", None),
+            Self::Perplexity => ("perplexity (per token)", None),
+            Self::LearningRate => ("learning rate", None),
+            Self::GradientNorm => ("global gradient norm", None),
+            Self::Throughput => ("target tokens per second", None),
+            Self::Bleu => ("BLEU, chrF (0 to 100)", Some(100.0)),
+            _ => ("accuracy", Some(1.0)),
+        }
+    }
+
+    /// Returns whether the vertical axis may be logarithmic.
+    pub fn may_be_log(self) -> bool {
+        [Self::Loss, Self::Perplexity, Self::GradientNorm].contains(&self)
+    }
+}
+
+/// Returns an axis for values: logarithmic if it may be and most of them would be hard to tell apart
+/// otherwise, else from 0.
+pub fn y_axis(
+    label: &'static str,
+    values: impl Iterator<Item = f64>,
+    may_be_log: bool,
+    most: usize,
+) -> Axis {
+    let positive = values.filter(|value| value.is_finite() && *value > 0.0);
+    let mut positive: Vec<f64> = positive.collect();
+    positive.sort_by(f64::total_cmp);
+    let largest = positive.last().copied().unwrap_or(0.0);
+    match positive.get(positive.len() / 2) {
+        Some(&median) if may_be_log && largest >= LOG_RATIO * median => {
+            Axis::log(label, positive[0].max(largest * 1e-9), largest, most)
+        }
+        _ => Axis::around(label, 0.0, largest, most),
+    }
+}
+
+/// Returns the legend text of a metric of a run.
+fn metric_label(run: &RunData, field: &str) -> String {
+    let smoothing = run.label_smoothing();
+    match field {
+        "loss" if smoothing > 0.0 => {
+            format!("training, above the least loss of label smoothing {smoothing}")
+        }
+        field => metric::label(field).into(),
+    }
+}

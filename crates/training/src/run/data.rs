@@ -1,0 +1,361 @@
+//! Reads a run folder into one value, which everything that shows runs takes.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde_json::{Map, Value};
+
+use super::curves::{Curves, MetricsLine, loss_floor, read_evaluations, read_metrics};
+use super::layout::{CONFIG, SUMMARY, read_json, unusable};
+use super::state::Best;
+use super::{Environment, RunStatus, latest};
+use super::{read_config_json, read_environments, read_lengths, read_status};
+use crate::config::BestBy;
+use crate::config::differences::{NearestPreset, Settings, differing, nearest_preset, settings};
+use crate::error::UsageError;
+use crate::evaluation::LengthScore;
+
+/// Contents of a run folder, which is read without its data set and model.
+#[derive(Clone, Debug)]
+pub struct RunData {
+    /// Name of the folder.
+    pub name: String,
+    /// Path of the folder.
+    pub folder: PathBuf,
+    /// Contents of `config.json`.
+    pub config: Value,
+    /// The settings by their paths, without those that are derived or have no effect.
+    pub settings: Settings,
+    /// Status, and number of steps taken.
+    pub status: RunStatus,
+    /// Best evaluation by the metric `evaluation.best_by`; `None` if there was no evaluation with
+    /// a value of this metric.
+    pub best: Option<BestMetric>,
+    /// Curves of the metrics. If only a [summary](Self::summary) was read, they have the
+    /// evaluations and the last step.
+    pub curves: Curves,
+    /// Scores by length of the run's own evaluation, in increasing order of length.
+    pub lengths: Vec<LengthScore>,
+    /// Environments of the processes that have trained the run.
+    pub environments: Vec<Environment>,
+    /// Time when training last changed the folder; `None` if no file's time can be read.
+    pub changed: Option<SystemTime>,
+    /// Contents of `summary.json`; empty until the run has finished.
+    pub results: Map<String, Value>,
+}
+
+/// The best evaluation of a run on the validation split.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BestMetric {
+    /// Metric that decides which evaluation is the best.
+    pub by: BestBy,
+    /// Value of the metric.
+    pub value: f64,
+    /// Number of steps taken before the evaluation.
+    pub step: usize,
+}
+
+impl BestMetric {
+    /// Returns the name of the metric's field in `metrics.jsonl`.
+    pub fn field(&self) -> &'static str {
+        self.by.field()
+    }
+}
+
+/// Metrics by which runs are compared, in the order in which they are shown.
+pub const COMPARED: [&str; 18] = [
+    "steps",
+    "seconds",
+    "parameters",
+    "tokens_per_second",
+    "train_loss",
+    "valid_loss",
+    "valid_token_accuracy",
+    "valid_exact_match",
+    "valid_bleu",
+    "valid_chrf",
+    "best_valid_loss",
+    "best_exact_match",
+    "best_bleu",
+    "best_step",
+    "test_token_accuracy",
+    "test_exact_match",
+    "test_bleu",
+    "test_chrf",
+];
+
+impl RunData {
+    /// Reads a run folder.
+    ///
+    /// # Errors
+    ///
+    /// If the folder is not a run's, or if a file is damaged. The message names the file or folder.
+    pub fn read(folder: &Path) -> Result<Self, UsageError> {
+        Self::read_with(folder, read_metrics)
+    }
+
+    /// Reads a run folder, but only the evaluations and the last step of its metrics, which is
+    /// much faster.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`read`](Self::read).
+    pub fn summary(folder: &Path) -> Result<Self, UsageError> {
+        Self::read_with(folder, read_evaluations)
+    }
+
+    fn read_with(
+        folder: &Path,
+        read: impl FnOnce(&Path, f64) -> Result<Vec<MetricsLine>, UsageError>,
+    ) -> Result<Self, UsageError> {
+        let wrong = |what: String| unusable(&folder.join(CONFIG), what);
+        let json = read_config_json(folder)?;
+        let config: Value = serde_json::from_slice(&json)
+            .map_err(|error| wrong(format!("is not JSON ({error})")))?;
+        if !config["data"]["task"].is_string() {
+            return Err(wrong("has no data.task, which every run has".into()));
+        }
+        let smoothing = config["optimization"]["label_smoothing"].as_f64();
+        let tokens = config["model"]["target_vocab_size"].as_u64();
+        let floor = match (smoothing, tokens) {
+            (Some(smoothing), Some(tokens @ 1..)) => loss_floor(smoothing, tokens as usize),
+            _ => 0.0,
+        };
+        let lines = read(folder, floor)?;
+        let mut status = read_status(folder)?;
+        // While a run is running, `status.json` has the step of its last checkpoint, and
+        // `metrics.jsonl` may have later steps.
+        let last = lines.last().map_or(0, |line| line.step);
+        status.step = status.step.max(last);
+        let by = serde_json::from_value(config["evaluation"]["best_by"].clone());
+        let curves = Curves::new(&lines);
+        let path = folder.join(SUMMARY);
+        // A path such as `.` has no file name, so the name is taken from the canonical path.
+        let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        let name = whole.file_name().unwrap_or(whole.as_os_str());
+        let lengths = read_lengths(folder)?.into_iter().next();
+        Ok(Self {
+            name: name.to_string_lossy().into_owned(),
+            folder: folder.into(),
+            settings: settings(&config),
+            status,
+            best: best(by.unwrap_or(BestBy::Loss), &curves),
+            curves,
+            lengths: lengths.map_or(Vec::new(), |own| own.lengths),
+            environments: read_environments(folder)?,
+            changed: latest::changed(folder),
+            results: if path.exists() {
+                read_json(&path)?
+            } else {
+                Map::new()
+            },
+            config,
+        })
+    }
+
+    /// Returns the title of a custom task, or the name of any other task.
+    pub fn task(&self) -> &str {
+        let data = &self.config["data"];
+        let title = data["title"].as_str();
+        title.or(data["task"].as_str()).unwrap_or_default()
+    }
+
+    /// Returns whether the run learns from texts.
+    pub fn is_of_texts(&self) -> bool {
+        self.config["data"]["task"] == "text"
+    }
+
+    /// Returns the seed of the run; `None` if `config.json` has no valid seed.
+    pub fn seed(&self) -> Option<u64> {
+        self.config["seed"].as_u64()
+    }
+
+    /// Returns the label smoothing of the training loss.
+    pub fn label_smoothing(&self) -> f64 {
+        let smoothing = &self.config["optimization"]["label_smoothing"];
+        smoothing.as_f64().unwrap_or(0.0)
+    }
+
+    /// Returns the preset that the run is most similar to, and the settings that differ from it;
+    /// `None` for a task without presets, and for damaged settings of a pretrained model.
+    pub fn nearest_preset(&self) -> Option<NearestPreset> {
+        nearest_preset(&self.config, &self.settings)
+    }
+
+    /// Returns a metric of [`COMPARED`]; `None` if the run does not have it.
+    ///
+    /// Scores of the trained model come from `summary.json`, which says on which split the model
+    /// was scored. Other metrics, and those that this file lacks, come from the last step, or from
+    /// the last or best evaluation.
+    pub fn metric(&self, name: &str) -> Option<f64> {
+        let result = |name: &str| self.results.get(name)?.as_f64();
+        let scored = |split, field| result(field).filter(|_| self.results["split"] == split);
+        let best_by = |field| {
+            let best = self.best.filter(|best| best.field() == field);
+            best.map(|best| best.value)
+        };
+        match name {
+            "steps" => Some(self.status.step as f64),
+            "seconds" => result("train_seconds").or(self.curves.last(name)),
+            "parameters" => result(name),
+            "tokens_per_second" => result(name).or(self.curves.last(name)),
+            "train_loss" => self.curves.last("loss"),
+            "valid_loss" => result(name).or(self.curves.last(name)),
+            "best_valid_loss" => best_by("valid_loss"),
+            "best_exact_match" => best_by("exact_match"),
+            "best_bleu" => best_by("bleu"),
+            "best_step" => self.best.map(|best| best.step as f64),
+            _ => match name.split_once('_')? {
+                ("valid", field) => scored("validation", field).or(self.curves.last(field)),
+                ("test", field) => scored("test", field),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// Returns the best evaluation; `None` if there was no evaluation with a value of the metric. If
+/// several evaluations are equally good, returns the first of them.
+fn best(by: BestBy, curves: &Curves) -> Option<BestMetric> {
+    let mut best: Option<Best> = None;
+    for &(step, value) in curves.get(by.field()) {
+        if Best::is_improved(best, by, value) {
+            let step = step as usize;
+            best = Some(Best { step, value });
+        }
+    }
+    best.map(|Best { step, value }| BestMetric { by, value, step })
+}
+
+/// Groups runs that differ in their seed only, in the order of the first run of each group. A group
+/// is a list of indices. Derived settings and settings without effect do not count.
+///
+/// Runs with the same seed are never in one group, because the mean of a group must be a mean over
+/// seeds.
+pub fn seed_groups(runs: &[RunData]) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (index, run) in runs.iter().enumerate() {
+        let is_alike = |group: &&mut Vec<usize>| {
+            let has_seed = group.iter().any(|&other| runs[other].seed() == run.seed());
+            let paths = differing(&[&runs[group[0]].settings, &run.settings]);
+            !has_seed && paths == ["seed"]
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some(group) => group.push(index),
+            None => groups.push(vec![index]),
+        }
+    }
+    groups
+}
+
+/// Returns labels that tell runs apart: their names, or the paths of their folders if two runs have
+/// the same name.
+pub fn labels(runs: &[RunData]) -> Vec<String> {
+    let names: HashSet<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    let has_all = names.len() == runs.len();
+    let label = |run: &RunData| {
+        if has_all {
+            run.name.clone()
+        } else {
+            run.folder.display().to_string()
+        }
+    };
+    runs.iter().map(label).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RunConfig;
+    use crate::run::{RunFolder, Status};
+
+    fn create(parent: &Path, name: &str, config: &RunConfig) -> PathBuf {
+        let path = parent.join(name);
+        drop(RunFolder::create(Some(&path), config).unwrap());
+        path
+    }
+
+    #[test]
+    fn a_run_is_read_from_its_files() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut config = RunConfig::copy();
+        config.evaluation.best_by = BestBy::ExactMatch;
+        let path = create(parent.path(), "run", &config);
+        let run = RunData::read(&path).unwrap();
+        let found = (run.name.as_str(), run.task(), run.seed());
+        assert_eq!(found, ("run", "copy", Some(0)));
+        let status = (run.status.step, run.status.steps, run.status.status);
+        assert_eq!(status, (0, 1000, Status::Failed));
+        assert_eq!((run.best, run.metric("train_loss")), (None, None));
+        let lines = [
+            r#"{"step":5,"seconds":1.5,"valid_loss":2.0,"exact_match":0.25}"#,
+            r#"{"step":10,"seconds":3.0,"valid_loss":1.0,"exact_match":0.5}"#,
+            r#"{"step":15,"loss":null,"seconds":4.5}"#,
+            r#"{"step":15,"seconds":4.5,"valid_loss":0.5,"exact_match":0.5}"#,
+            "{\"step\":16,",
+        ];
+        std::fs::write(path.join("metrics.jsonl"), lines.join("\n")).unwrap();
+        for run in [RunData::read(&path), RunData::summary(&path)] {
+            let run = run.unwrap();
+            let best = run.best.unwrap();
+            let found = (best.field(), best.value, best.step);
+            assert_eq!(found, ("exact_match", 0.5, 10));
+            assert_eq!((run.status.step, run.metric("seconds")), (15, Some(4.5)));
+            assert_eq!(run.metric("valid_loss"), Some(0.5));
+            assert_eq!(run.metric("test_exact_match"), None);
+        }
+        let summary = r#"{"split":"test","exact_match":0.75}"#;
+        std::fs::write(path.join(SUMMARY), summary).unwrap();
+        let run = RunData::read(&path).unwrap();
+        assert_eq!(run.metric("test_exact_match"), Some(0.75));
+        assert_eq!(run.metric("valid_exact_match"), Some(0.5));
+    }
+
+    #[test]
+    fn runs_that_differ_in_their_seed_are_a_group() {
+        let parent = tempfile::tempdir().unwrap();
+        // With a learning rate, the factor has no effect.
+        let runs = [
+            (1, 8, 0.5),
+            (2, 16, 0.5),
+            (2, 8, 0.9),
+            (2, 8, 0.5),
+            (3, 8, 0.5),
+        ];
+        let runs: Vec<RunData> = (0..)
+            .zip(runs)
+            .map(|(index, (seed, width, factor))| {
+                let mut config = RunConfig::copy();
+                config.seed = seed;
+                config.model.d_model = width;
+                config.optimization.schedule.learning_rate = Some(0.1);
+                config.optimization.schedule.factor = factor;
+                let path = create(parent.path(), &format!("{index}"), &config);
+                RunData::read(&path).unwrap()
+            })
+            .collect();
+        assert_eq!(seed_groups(&runs), [vec![0, 2, 4], vec![1], vec![3]]);
+        assert_eq!(labels(&runs[..2]), ["0", "1"]);
+        let twice = [runs[0].clone(), runs[0].clone()];
+        assert_eq!(labels(&twice)[0], runs[0].folder.display().to_string());
+    }
+
+    #[test]
+    fn damaged_files_are_named() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = create(parent.path(), "run", &RunConfig::copy());
+        let error = || RunData::read(&path).unwrap_err().to_string();
+        for (name, json, what) in [
+            ("summary.json", "[]", "summary.json: is damaged"),
+            ("status.json", "{}", "status.json: is damaged"),
+            ("metrics.jsonl", "x\n", "metrics.jsonl: line 1"),
+            (CONFIG, "{", "is not JSON"),
+            (CONFIG, "{}", "has no data.task"),
+            (CONFIG, "3", "data.task"),
+        ] {
+            std::fs::write(path.join(name), json).unwrap();
+            assert!(error().contains(what), "{}", error());
+        }
+    }
+}
