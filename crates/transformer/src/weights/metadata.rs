@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::error::WeightsError;
 use crate::config::TransformerConfig;
 
@@ -23,13 +21,13 @@ pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
 ///
 /// # Errors
 ///
-/// The configuration is not valid JSON, has a field with an invalid value, lacks a field that is
-/// not in `ADDED`, or is under a key other than `config`.
+/// The configuration is not valid JSON, has a field with an invalid value, lacks a field, or is
+/// under a key other than `config`.
 pub(super) fn config(
     metadata: &BTreeMap<String, String>,
 ) -> Result<Option<TransformerConfig>, WeightsError> {
     let read = |json: &String| {
-        with_added_fields(json).map_err(|error| {
+        serde_json::from_str(json).map_err(|error| {
             let what = format!("has an invalid model configuration in its metadata ({error})");
             WeightsError::File(what)
         })
@@ -45,30 +43,4 @@ pub(super) fn config(
             "has the model configuration in its metadata as {key:?} instead of {CONFIG:?}: it is damaged"
         ))),
     }
-}
-
-/// Fields that earlier versions of this crate did not have.
-const ADDED: [&str; 10] = [
-    "n_kv_heads",
-    "d_kv",
-    "norm",
-    "embedding_norm",
-    "biases",
-    "logits_bias",
-    "scale_attention",
-    "relative_buckets",
-    "relative_max_distance",
-    "scale_logits",
-];
-
-/// Reads a configuration, in which fields of `ADDED` may be missing: they get the defaults.
-fn with_added_fields(json: &str) -> serde_json::Result<TransformerConfig> {
-    let mut value: Value = serde_json::from_str(json)?;
-    let defaults = serde_json::to_value(TransformerConfig::new(1, 1))?;
-    if let Some(fields) = value.as_object_mut() {
-        for name in ADDED {
-            fields.entry(name).or_insert_with(|| defaults[name].clone());
-        }
-    }
-    serde_json::from_value(value)
 }
