@@ -9,7 +9,7 @@ use std::hint::black_box;
 
 use burn::tensor::{Bool, Device, Distribution, Int, Tensor};
 use criterion::{Criterion, criterion_group, criterion_main};
-use fused::{Activation, Adam, AdamState, CacheIndex};
+use fused::{Activation, Adam, AdamState, CacheIndex, Function};
 
 const BATCH: usize = 16;
 const LENGTH: usize = 64;
@@ -139,8 +139,12 @@ fn operations(criterion: &mut Criterion) {
             let (x, gamma, beta) = (x.clone(), gamma.clone(), beta.clone());
             backward(fused::layer_norm(x, gamma, beta, 1e-5));
         });
+        let swiglu = Activation {
+            function: Function::Swish,
+            is_gated: true,
+        };
         bench("activate (SwiGLU)", &|| {
-            backward(fused::activate(inner.clone(), Activation::Swiglu, DROPOUT));
+            backward(fused::activate(inner.clone(), swiglu, DROPOUT));
         });
         bench("relu", &|| backward(fused::relu(inner.clone(), DROPOUT)));
         bench("dropout", &|| backward(fused::dropout(x.clone(), DROPOUT)));

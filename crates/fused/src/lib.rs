@@ -288,7 +288,7 @@ pub use environment::check_environment;
 pub use fast_paths::{FastPaths, fast_paths, has_fast_paths};
 #[cfg(feature = "flex")]
 pub use memory::buffer::free_buffers;
-pub use ops::activation::function::Activation;
+pub use ops::activation::function::{Activation, Function};
 pub use ops::activation::{activate, relu};
 pub use ops::adam::{Adam, AdamState, sum_of_squares};
 pub use ops::attention::{CacheIndex, ScoreTerms, attention_step, cross_attention, self_attention};

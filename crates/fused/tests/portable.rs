@@ -423,29 +423,10 @@ fn residual_and_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
     flat(sum.clone() * sum + norm)
 }
 
-const ACTIVATIONS: [Activation; 7] = [
-    Activation::Gelu,
-    Activation::GeluTanh,
-    Activation::Swish,
-    Activation::Glu,
-    Activation::Geglu,
-    Activation::GegluTanh,
-    Activation::Swiglu,
-];
-
-/// Returns the output of an activation function, or of ReLU if `activation` is `None`.
-fn activate(
-    leaves: &[Tensor<1>],
-    activation: Option<Activation>,
-    width: usize,
-    dropout: f64,
-) -> Tensor<1> {
+fn activate(leaves: &[Tensor<1>], activation: Activation, width: usize, dropout: f64) -> Tensor<1> {
     let x = leaves[0].clone() * 3.0;
     let x = x.reshape([leaves[0].dims()[0] / width, width]);
-    flat(match activation {
-        Some(activation) => fused::activate(x, activation, dropout),
-        None => fused::relu(x, dropout),
-    })
+    flat(fused::activate(x, activation, dropout))
 }
 
 fn cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, smoothing: f64) -> Tensor<1> {
@@ -509,7 +490,7 @@ fn gradients_of_linear_dropout_and_activations_agree_with_finite_differences() {
     };
     check_slope("linear", &[20, 12, 3], &linear);
     check_slope("dropout", &[60], &|x| fused::dropout(x[0].clone(), 0.4));
-    for activation in ACTIVATIONS.map(Some).into_iter().chain([None]) {
+    for activation in Activation::all() {
         for dropout in [0.0, 0.4] {
             check_slope(&format!("{activation:?}"), &[60], &|leaves| {
                 activate(leaves, activation, 10, dropout)
@@ -559,7 +540,7 @@ proptest! {
     fn any_activation_agrees_with_plain_burn(
         rows in 1..20usize,
         half in 1..20usize,
-        activation in prop::option::of(prop::sample::select(ACTIVATIONS.to_vec())),
+        activation in prop::sample::select(Activation::all().collect::<Vec<_>>()),
     ) {
         let act = |leaves: &[Tensor<1>]| activate(leaves, activation, 2 * half, 0.0);
         compare(&format!("{activation:?}"), &[rows * 2 * half], &act, &act);

@@ -57,26 +57,11 @@ impl FeedForward {
     /// - x: `[B, T, D]`
     /// - output: `[B, T, D]`
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let inner = linear(&self.w_1, x);
-        let inner = activate(self.activation, inner, probability(&self.dropout));
-        linear(&self.w_2, inner)
+        let [batch, length, _] = x.dims();
+        let inner = linear(&self.w_1, x).flatten(0, 1);
+        let dropout = probability(&self.dropout);
+        let inner = fused::activate(inner, self.activation.operation(), dropout);
+        let [_, d_ff] = inner.dims();
+        linear(&self.w_2, inner.reshape([batch, length, d_ff]))
     }
-}
-
-/// Applies the activation function and dropout; a gated activation halves the last axis.
-fn activate(activation: Activation, x: Tensor<3>, dropout: f64) -> Tensor<3> {
-    let activation = match activation {
-        Activation::Relu => return fused::relu(x, dropout),
-        Activation::Gelu => fused::Activation::Gelu,
-        Activation::GeluTanh => fused::Activation::GeluTanh,
-        Activation::Swish => fused::Activation::Swish,
-        Activation::Glu => fused::Activation::Glu,
-        Activation::Geglu => fused::Activation::Geglu,
-        Activation::GegluTanh => fused::Activation::GegluTanh,
-        Activation::Swiglu => fused::Activation::Swiglu,
-    };
-    let [batch, length, width] = x.dims();
-    let inner = fused::activate(x.reshape([batch * length, width]), activation, dropout);
-    let [_, d_ff] = inner.dims();
-    inner.reshape([batch, length, d_ff])
 }

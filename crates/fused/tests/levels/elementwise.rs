@@ -38,15 +38,7 @@ fn relu_with_dropout() {
 #[test]
 fn other_activations() {
     let mut random = Random::new(2);
-    for of in [
-        Activation::Gelu,
-        Activation::GeluTanh,
-        Activation::Swish,
-        Activation::Glu,
-        Activation::Geglu,
-        Activation::GegluTanh,
-        Activation::Swiglu,
-    ] {
+    for of in Activation::all() {
         for _ in 0..15 {
             let shape = [random.size(20), 2 * random.size(140)];
             let x = leaf(&random.numbers(shape[0] * shape[1], 6.0), shape);

@@ -1,5 +1,6 @@
 //! The hyper-parameters whose value is one of a few named choices.
 
+use fused::Function;
 use serde::{Deserialize, Serialize};
 
 use crate::choice::choices;
@@ -62,10 +63,22 @@ impl Activation {
     /// The first linear layer then has `2 * d_ff` outputs, one half for the gates and the other
     /// half for the values.
     pub fn is_gated(self) -> bool {
-        matches!(
-            self,
-            Self::Glu | Self::Geglu | Self::GegluTanh | Self::Swiglu
-        )
+        self.operation().is_gated
+    }
+
+    /// Returns the operation that computes the activation.
+    pub fn operation(self) -> fused::Activation {
+        let (function, is_gated) = match self {
+            Self::Relu => (Function::Relu, false),
+            Self::Gelu => (Function::Gelu, false),
+            Self::GeluTanh => (Function::GeluTanh, false),
+            Self::Swish => (Function::Swish, false),
+            Self::Glu => (Function::Sigmoid, true),
+            Self::Geglu => (Function::Gelu, true),
+            Self::GegluTanh => (Function::GeluTanh, true),
+            Self::Swiglu => (Function::Swish, true),
+        };
+        fused::Activation { function, is_gated }
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::fused_relu(x.into_dispatch(), dropout))
 }
 
-/// The fast path of all activation functions except ReLU.
+/// The fast path of all activations except ReLU without gates.
 pub(super) fn activate(x: Tensor<2>, activation: Activation, dropout: f64) -> Tensor<2> {
     let dropout = draw(dropout, &x.device());
     let y = Dispatch::fused_activate(x.into_dispatch(), activation, dropout);
@@ -50,13 +50,8 @@ impl ActivationOps for Flex {
         let _timer = Timer::of("activation");
         let x = x.to_contiguous();
         let [rows, width] = [0, 1].map(|axis| x.layout().shape()[axis]);
-        let columns = if activation.is_gated() {
-            width / 2
-        } else {
-            width
-        };
         let y = kernel::activate(flex::slice(&x), width, activation, dropout);
-        flex::primitive(y, &[rows, columns])
+        flex::primitive(y, &[rows, activation.columns(width)])
     }
 }
 

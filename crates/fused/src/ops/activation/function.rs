@@ -1,36 +1,96 @@
-//! The activation functions.
+//! The activation functions, in plain Burn.
 
-/// An activation function.
-///
-/// `Glu`, `Geglu`, `GegluTanh` and `Swiglu` are gated: they split each row into `[gate, value]` and
-/// return `act(gate) * value`.
+use burn::tensor::Tensor;
+use burn::tensor::activation::{self, relu, sigmoid, silu};
+
+/// A function that is applied to each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activation {
+pub enum Function {
+    /// ReLU: `max(x, 0)`.
+    Relu,
+    /// The logistic sigmoid `σ(x)`.
+    Sigmoid,
+    /// Swish, also called SiLU: `x σ(x)`.
+    Swish,
     /// GELU: `x Φ(x)`, computed with the error function.
     Gelu,
     /// The tanh approximation of GELU: `x (1 + tanh(u)) / 2` with
     /// `u = sqrt(2 / π) (x + 0.044715 x³)`.
     GeluTanh,
-    /// Swish: `x σ(x)`.
-    Swish,
-    /// GLU, which is gated by the sigmoid `σ(x)`.
-    Glu,
-    /// GEGLU, which is gated by GELU.
-    Geglu,
-    /// GEGLU, which is gated by the tanh approximation of GELU (see `GeluTanh`).
-    GegluTanh,
-    /// SwiGLU, which is gated by Swish.
-    Swiglu,
+}
+
+/// A function of each element, or a gated one (Shazeer 2020).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activation {
+    /// The function, or the function of the gate.
+    pub function: Function,
+    /// Whether each row is split into `[gate, value]`, whose result is `function(gate) * value`. A
+    /// gated activation halves the last axis.
+    pub is_gated: bool,
 }
 
 impl Activation {
-    /// Returns whether the function is gated. A gated function halves the last axis.
-    pub fn is_gated(self) -> bool {
-        matches!(
-            self,
-            Self::Glu | Self::Geglu | Self::GegluTanh | Self::Swiglu
-        )
+    /// Returns every activation: each function with and without gates.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let of = |function| [false, true].map(|is_gated| Self { function, is_gated });
+        Function::ALL.into_iter().flat_map(of)
     }
+
+    /// Returns the number of columns of the output for an input of `width` columns.
+    pub(super) fn columns(self, width: usize) -> usize {
+        if self.is_gated { width / 2 } else { width }
+    }
+
+    /// Returns the output in plain Burn.
+    pub(super) fn plain(self, x: Tensor<2>) -> Tensor<2> {
+        if !self.is_gated {
+            return self.function.plain(x);
+        }
+        let half = self.columns(x.dims()[1]);
+        let gate = x.clone().narrow(1, 0, half);
+        self.function.plain(gate) * x.narrow(1, half, half)
+    }
+}
+
+impl Function {
+    /// All functions.
+    pub const ALL: [Self; 5] = [
+        Self::Relu,
+        Self::Sigmoid,
+        Self::Swish,
+        Self::Gelu,
+        Self::GeluTanh,
+    ];
+
+    fn plain(self, x: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Relu => relu(x),
+            Self::Sigmoid => sigmoid(x),
+            Self::Swish => silu(x),
+            Self::Gelu => gelu(x),
+            Self::GeluTanh => gelu_tanh(x),
+        }
+    }
+}
+
+/// Returns `x Φ(x) = x / 2 (1 + erf(x / sqrt(2)))`.
+fn gelu(x: Tensor<2>) -> Tensor<2> {
+    if x.is_autodiff() {
+        // Burn's own GELU is not used with autodiff: on every backend but flex, its derivative is
+        // that of the tanh approximation, which differs by up to 1e-3.
+        let erf = (x.clone() * std::f64::consts::FRAC_1_SQRT_2).erf();
+        x * (erf + 1.0) * 0.5
+    } else {
+        activation::gelu(x)
+    }
+}
+
+/// Returns the tanh approximation of GELU as `x σ(a x + b x³)`. [`ARGUMENT`] holds `a` and `b`, and
+/// says why this equals the form with tanh.
+fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
+    let [a, b] = ARGUMENT;
+    let square = x.clone() * x.clone();
+    sigmoid(x.clone() * (square * b + a)) * x
 }
 
 /// `2 sqrt(2 / π)`.

@@ -1,23 +1,33 @@
 //! Activation functions, computed on slices.
 
-use super::function::{ARGUMENT, Activation};
+use super::function::{ARGUMENT, Activation, Function};
 use crate::memory::buffer::Buffer;
 use crate::ops::dropout::kernel::{CHUNK, Dropout};
 use crate::parallel::*;
 use crate::simd::exp::exp_scalar;
 use crate::simd::level::arch;
 
-trait Function {
+trait Formula {
     /// Returns the value `f(x)` and the derivative `f'(x)`.
     fn of(x: f32) -> (f32, f32);
 }
 
+struct Relu;
 struct Sigmoid;
 struct Swish;
 struct Gelu;
 struct GeluTanh;
 
-impl Function for Sigmoid {
+impl Formula for Relu {
+    #[inline(always)]
+    fn of(x: f32) -> (f32, f32) {
+        // `f32::max` would turn NaN into 0.
+        let value = if x < 0.0 { 0.0 } else { x };
+        (value, if x > 0.0 { 1.0 } else { 0.0 })
+    }
+}
+
+impl Formula for Sigmoid {
     #[inline(always)]
     fn of(x: f32) -> (f32, f32) {
         let e = exp_scalar(-x.abs());
@@ -27,7 +37,7 @@ impl Function for Sigmoid {
     }
 }
 
-impl Function for Swish {
+impl Formula for Swish {
     #[inline(always)]
     fn of(x: f32) -> (f32, f32) {
         let (sigmoid, slope) = Sigmoid::of(x);
@@ -35,7 +45,7 @@ impl Function for Swish {
     }
 }
 
-impl Function for Gelu {
+impl Formula for Gelu {
     /// Approximates the error function by formula 7.1.26 of Abramowitz and Stegun. The formula has
     /// an error of at most 1.5e-7.
     #[inline(always)]
@@ -54,7 +64,7 @@ impl Function for Gelu {
     }
 }
 
-impl Function for GeluTanh {
+impl Formula for GeluTanh {
     #[inline(always)]
     fn of(x: f32) -> (f32, f32) {
         let [a, b] = ARGUMENT.map(|factor| factor as f32);
@@ -65,8 +75,8 @@ impl Function for GeluTanh {
 }
 
 /// Returns the number of columns of the output, and the number of rows in a piece for one thread.
-fn piece(width: usize, is_gated: bool) -> (usize, usize) {
-    let columns = if is_gated { width / 2 } else { width };
+fn piece(width: usize, activation: Activation) -> (usize, usize) {
+    let columns = activation.columns(width);
     (columns, (CHUNK / columns.max(1)).max(1))
 }
 
@@ -77,25 +87,23 @@ pub(super) fn activate(
     activation: Activation,
     dropout: Dropout,
 ) -> Buffer {
-    match activation {
-        Activation::Gelu => run::<Gelu>(x, width, false, dropout),
-        Activation::GeluTanh => run::<GeluTanh>(x, width, false, dropout),
-        Activation::Swish => run::<Swish>(x, width, false, dropout),
-        Activation::Glu => run::<Sigmoid>(x, width, true, dropout),
-        Activation::Geglu => run::<Gelu>(x, width, true, dropout),
-        Activation::GegluTanh => run::<GeluTanh>(x, width, true, dropout),
-        Activation::Swiglu => run::<Swish>(x, width, true, dropout),
+    match activation.function {
+        Function::Relu => run::<Relu>(x, width, activation, dropout),
+        Function::Sigmoid => run::<Sigmoid>(x, width, activation, dropout),
+        Function::Swish => run::<Swish>(x, width, activation, dropout),
+        Function::Gelu => run::<Gelu>(x, width, activation, dropout),
+        Function::GeluTanh => run::<GeluTanh>(x, width, activation, dropout),
     }
 }
 
-fn run<F: Function>(x: &[f32], width: usize, is_gated: bool, dropout: Dropout) -> Buffer {
-    let (columns, rows) = piece(width, is_gated);
+fn run<F: Formula>(x: &[f32], width: usize, activation: Activation, dropout: Dropout) -> Buffer {
+    let (columns, rows) = piece(width, activation);
     let mut output = Buffer::arbitrary(x.len() / width.max(1) * columns);
     let pieces = output.par_chunks_mut((rows * columns).max(1));
     let pieces = pieces.zip(x.par_chunks((rows * width).max(1))).enumerate();
     pieces.for_each(|(index, (y, x))| {
         arch().dispatch(|| {
-            if !is_gated {
+            if !activation.is_gated {
                 for (y, x) in y.iter_mut().zip(x) {
                     *y = F::of(*x).0;
                 }
@@ -123,26 +131,24 @@ pub(super) fn activate_backward(
     dropout: Dropout,
     grad: &mut [f32],
 ) -> Buffer {
-    match activation {
-        Activation::Gelu => gradient::<Gelu>(x, width, false, dropout, grad),
-        Activation::GeluTanh => gradient::<GeluTanh>(x, width, false, dropout, grad),
-        Activation::Swish => gradient::<Swish>(x, width, false, dropout, grad),
-        Activation::Glu => gradient::<Sigmoid>(x, width, true, dropout, grad),
-        Activation::Geglu => gradient::<Gelu>(x, width, true, dropout, grad),
-        Activation::GegluTanh => gradient::<GeluTanh>(x, width, true, dropout, grad),
-        Activation::Swiglu => gradient::<Swish>(x, width, true, dropout, grad),
+    match activation.function {
+        Function::Relu => gradient::<Relu>(x, width, activation, dropout, grad),
+        Function::Sigmoid => gradient::<Sigmoid>(x, width, activation, dropout, grad),
+        Function::Swish => gradient::<Swish>(x, width, activation, dropout, grad),
+        Function::Gelu => gradient::<Gelu>(x, width, activation, dropout, grad),
+        Function::GeluTanh => gradient::<GeluTanh>(x, width, activation, dropout, grad),
     }
 }
 
 #[cfg(feature = "autodiff")]
-fn gradient<F: Function>(
+fn gradient<F: Formula>(
     x: &[f32],
     width: usize,
-    is_gated: bool,
+    activation: Activation,
     dropout: Dropout,
     grad: &mut [f32],
 ) -> Buffer {
-    let (columns, rows) = piece(width, is_gated);
+    let (columns, rows) = piece(width, activation);
     let mut output = Buffer::arbitrary(x.len());
     let pieces = output.par_chunks_mut((rows * width).max(1));
     let pieces = pieces.zip(x.par_chunks((rows * width).max(1)));
@@ -151,7 +157,7 @@ fn gradient<F: Function>(
         dropout.apply(grad, index * rows * columns);
         let grad = &*grad;
         arch().dispatch(|| {
-            if !is_gated {
+            if !activation.is_gated {
                 for ((to, x), grad) in to.iter_mut().zip(x).zip(grad) {
                     *to = grad * F::of(*x).1;
                 }

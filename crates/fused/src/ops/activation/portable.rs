@@ -13,7 +13,7 @@ use burn::backend::{
 };
 use burn::tensor::{Slice, Tensor};
 
-use super::function::{ARGUMENT, Activation};
+use super::function::{ARGUMENT, Activation, Function};
 use crate::backend::portable::{on_all_backends, size};
 use crate::ops::dropout::portable::{DropoutMask, draw_mask, scale};
 
@@ -53,15 +53,10 @@ pub(super) fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::portable_relu(x.into_dispatch(), mask))
 }
 
-/// The portable path of all activation functions except ReLU.
+/// The portable path of all activations except ReLU without gates.
 pub(super) fn activate(x: Tensor<2>, activation: Activation, dropout: f64) -> Tensor<2> {
     let [rows, width] = x.dims();
-    let columns = if activation.is_gated() {
-        width / 2
-    } else {
-        width
-    };
-    let mask = draw_mask([rows, columns], dropout, &x.device());
+    let mask = draw_mask([rows, activation.columns(width)], dropout, &x.device());
     let y = Dispatch::portable_activate(x.into_dispatch(), activation, mask);
     Tensor::from_dispatch(y)
 }
@@ -117,11 +112,11 @@ impl<B: Backend> Backward<B, 1> for Relu {
 
 /// Returns `act(x)` or, for a gated function of `x = [gate, value]`, `act(gate) value`.
 fn forward<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
-    if !activation.is_gated() {
-        return function::<B>(x, activation);
+    if !activation.is_gated {
+        return function::<B>(x, activation.function);
     }
     let [gate, value] = halves::<B>(x);
-    B::float_mul(function::<B>(gate, activation), value)
+    B::float_mul(function::<B>(gate, activation.function), value)
 }
 
 #[derive(Debug)]
@@ -141,12 +136,18 @@ impl<B: Backend> Backward<B, 1> for Activate {
         let x: FloatTensor<B> = checkpointer.retrieve_node_output(x);
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
             let grad = mask.apply(grad);
-            if !activation.is_gated() {
-                return B::float_mul(grad, slope::<B>(x, activation));
+            if !activation.is_gated {
+                return B::float_mul(grad, slope::<B>(x, activation.function));
             }
             let [gate, value] = halves::<B>(x);
-            let value_grad = B::float_mul(grad.clone(), function::<B>(gate.clone(), activation));
-            let gate_grad = B::float_mul(B::float_mul(grad, value), slope::<B>(gate, activation));
+            let value_grad = B::float_mul(
+                grad.clone(),
+                function::<B>(gate.clone(), activation.function),
+            );
+            let gate_grad = B::float_mul(
+                B::float_mul(grad, value),
+                slope::<B>(gate, activation.function),
+            );
             B::float_cat(vec![gate_grad, value_grad], 1)
         });
     }
@@ -161,13 +162,14 @@ fn halves<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     })
 }
 
-/// Returns `act(x)` without gating. For a gated function, `x` is the gate.
-fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
-    match activation {
-        Activation::Glu => B::sigmoid(x),
-        Activation::Swish | Activation::Swiglu => B::float_mul(x.clone(), B::sigmoid(x)),
-        Activation::Gelu | Activation::Geglu => B::float_mul(x.clone(), normal::<B>(x)),
-        Activation::GeluTanh | Activation::GegluTanh => {
+/// Returns `act(x)` without gating. For a gated activation, `x` is the gate.
+fn function<B: Backend>(x: FloatTensor<B>, function: Function) -> FloatTensor<B> {
+    match function {
+        Function::Relu => B::relu(x),
+        Function::Sigmoid => B::sigmoid(x),
+        Function::Swish => B::float_mul(x.clone(), B::sigmoid(x)),
+        Function::Gelu => B::float_mul(x.clone(), normal::<B>(x)),
+        Function::GeluTanh => {
             let [argument, _] = argument::<B>(x.clone());
             B::float_mul(x, B::sigmoid(argument))
         }
@@ -175,21 +177,23 @@ fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTenso
 }
 
 /// Returns `act'(x)`, the derivative of [`function`].
-fn slope<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
-    match activation {
+fn slope<B: Backend>(x: FloatTensor<B>, function: Function) -> FloatTensor<B> {
+    match function {
+        // The sign of max(x, 0), which is 0 or 1.
+        Function::Relu => B::float_sign(B::relu(x)),
         // σ (1 - σ)
-        Activation::Glu => {
+        Function::Sigmoid => {
             let sigmoid = B::sigmoid(x);
             B::float_mul(sigmoid.clone(), one_minus::<B>(sigmoid))
         }
         // σ (1 + x (1 - σ))
-        Activation::Swish | Activation::Swiglu => {
+        Function::Swish => {
             let sigmoid = B::sigmoid(x.clone());
             let along = B::float_mul(x, one_minus::<B>(sigmoid.clone()));
             B::float_mul(sigmoid, B::float_add_scalar(along, 1.0.into()))
         }
         // Φ + x φ, where φ = exp(-x² / 2) / sqrt(2 π)
-        Activation::Gelu | Activation::Geglu => {
+        Function::Gelu => {
             let square = B::float_mul(x.clone(), x.clone());
             let density = B::float_exp(B::float_mul_scalar(square, (-0.5).into()));
             let factor = 1.0 / (2.0 * std::f64::consts::PI).sqrt();
@@ -197,7 +201,7 @@ fn slope<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B
             B::float_add(normal::<B>(x.clone()), B::float_mul(x, density))
         }
         // σ(s) (1 + x (1 - σ(s)) s'), with the argument s of the sigmoid
-        Activation::GeluTanh | Activation::GegluTanh => {
+        Function::GeluTanh => {
             let [argument, slope] = argument::<B>(x.clone());
             let sigmoid = B::sigmoid(argument);
             let along = B::float_mul(B::float_mul(x, one_minus::<B>(sigmoid.clone())), slope);

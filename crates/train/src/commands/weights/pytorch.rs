@@ -122,13 +122,7 @@ impl Exported<'_> {
     /// Returns the arguments that `nn.Transformer` shares with its layers.
     fn layer_arguments(&self) -> String {
         let c = self.config;
-        let activation = match c.activation {
-            Activation::Relu => "\"relu\"",
-            Activation::Gelu => "\"gelu\"",
-            Activation::GeluTanh => "nn.GELU(approximate=\"tanh\")",
-            // Export rejects gated activations, so this is Swish.
-            _ => "nn.functional.silu",
-        };
+        let activation = module_of(c.activation);
         format!(
             "dim_feedforward={}, dropout={:?}, activation={activation}, layer_norm_eps={:?}, batch_first=True, norm_first={}",
             c.d_ff,
@@ -175,12 +169,7 @@ impl Exported<'_> {
     fn labml(&self) -> String {
         let c = self.config;
         let (d, dropout) = (c.d_model, format!("{:?}", c.dropout));
-        let activation = match c.activation {
-            Activation::Relu => "nn.ReLU()",
-            Activation::Gelu => "nn.GELU()",
-            Activation::GeluTanh => "nn.GELU(approximate=\"tanh\")",
-            _ => "nn.SiLU()",
-        };
+        let activation = module_of(c.activation);
         let attention = format!("MultiHeadAttention({}, {d}, {dropout})", c.n_heads);
         let layer = |source: &str| {
             format!(
@@ -266,6 +255,19 @@ impl Exported<'_> {
         let strict = if is_strict { "" } else { ", strict=False" };
         let path = self.path.display().to_string();
         format!("model.load_state_dict(load_file({path:?}){strict})")
+    }
+}
+
+/// Returns the module of an activation.
+fn module_of(activation: Activation) -> &'static str {
+    match activation {
+        Activation::Relu => "nn.ReLU()",
+        Activation::Gelu => "nn.GELU()",
+        Activation::GeluTanh => "nn.GELU(approximate=\"tanh\")",
+        Activation::Swish => "nn.SiLU()",
+        Activation::Glu | Activation::Geglu | Activation::GegluTanh | Activation::Swiglu => {
+            unreachable!("export rejects gated activations")
+        }
     }
 }
 

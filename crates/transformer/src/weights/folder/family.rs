@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::fields::{Fields, refuse};
-use crate::config::{Activation, NormPlacement, Positions, TransformerConfig};
+use crate::config::{NormPlacement, Positions, TransformerConfig};
 use crate::weights::error::WeightsError;
-use crate::weights::layout::Layout;
+use crate::weights::layout::{Layout, activation};
 use crate::weights::options::ImportOptions;
 
 /// The supported model families, by their `model_type`.
@@ -71,18 +71,12 @@ fn t5(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), W
         _ => "relu",
     };
     let feed_forward = feed_forward.unwrap_or_else(|| usual.into());
-    let (layout, activation) = match feed_forward.as_str() {
-        "relu" => (Layout::T5, Activation::Relu),
-        "gelu" => (Layout::T5, Activation::Gelu),
-        "gelu_new" => (Layout::T5, Activation::GeluTanh),
-        "silu" => (Layout::T5, Activation::Swish),
-        // In T5, "gated-gelu" always means the tanh approximation of GELU.
-        "gated-gelu" | "gated-gelu_new" => (Layout::T5Gated, Activation::GegluTanh),
-        "gated-silu" => (Layout::T5Gated, Activation::Swiglu),
-        other => {
-            let expected = "relu, gelu, gelu_new, silu, gated-gelu or gated-silu";
-            return Err(refuse("feed_forward_proj", &other, &expected));
-        }
+    let activation = activation::of_name(&feed_forward, true)
+        .map_err(|expected| refuse("feed_forward_proj", &feed_forward, &expected))?;
+    let layout = if activation.is_gated() {
+        Layout::T5Gated
+    } else {
+        Layout::T5
     };
     // T5, but not mT5, scales the logits if the embeddings are tied. Since version 5, the library
     // `transformers` writes a separate field, `scale_decoder_outputs`.
@@ -125,7 +119,6 @@ fn bart(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes),
     fields.expect(&["normalize_embedding"], json!(has_norm))?;
     let is_fixed = matches!(model_type, "marian" | "pegasus");
     fields.expect(&["static_position_embeddings"], json!(is_fixed))?;
-    let is_marian = model_type == "marian";
     fields.expect(&["add_bias_logits"], json!(false))?;
     fields.expect(
         &["tie_word_embeddings", "share_encoder_decoder_embeddings"],
@@ -136,17 +129,13 @@ fn bart(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes),
     let d_ff: usize = fields.required("encoder_ffn_dim")?;
     fields.expect(&["decoder_ffn_dim"], json!(d_ff))?;
     let activation: Option<String> = fields.optional("activation_function")?;
-    let activation = match activation.as_deref() {
-        None if is_marian || model_type == "bart" || model_type == "mbart" => Activation::Gelu,
-        None | Some("relu") => Activation::Relu,
-        Some("gelu") => Activation::Gelu,
-        Some("gelu_new" | "gelu_pytorch_tanh") => Activation::GeluTanh,
-        Some("swish" | "silu") => Activation::Swish,
-        Some(other) => {
-            let expected = "relu, gelu, gelu_new or swish";
-            return Err(refuse("activation_function", &other, &expected));
-        }
+    let usual = match model_type {
+        "bart" | "mbart" | "marian" => "gelu",
+        _ => "relu",
     };
+    let activation = activation.unwrap_or_else(|| usual.into());
+    let activation = activation::of_name(&activation, false)
+        .map_err(|expected| refuse("activation_function", &activation, &expected))?;
     let (layout, positions) = match model_type {
         "bart" | "mbart" => (Layout::Bart, Positions::Learned),
         "m2m_100" => (Layout::M2m100, Positions::SinusoidalFairseq),

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::config::{Activation, NormPlacement, Positions, TransformerConfig};
-use crate::weights::layout::Layout;
+use crate::config::{NormPlacement, Positions, TransformerConfig};
+use crate::weights::layout::{Layout, activation};
 
 /// Returns the `config.json` fields of an exported model, including `model_type`; `None` if Hugging
 /// Face has no model family for the layout.
@@ -25,21 +25,6 @@ pub fn hugging_face_config(
     }
 }
 
-/// Returns the name of an activation function in the library `transformers`.
-fn name_of(activation: Activation) -> &'static str {
-    match activation {
-        Activation::Relu => "relu",
-        Activation::Gelu => "gelu",
-        Activation::GeluTanh => "gelu_new",
-        Activation::Swish => "silu",
-        Activation::GegluTanh => "gated-gelu",
-        Activation::Swiglu => "gated-silu",
-        // No layout of Hugging Face can represent these functions.
-        Activation::Glu => "glu",
-        Activation::Geglu => "geglu",
-    }
-}
-
 fn t5(config: &TransformerConfig) -> Value {
     json!({
         "model_type": "t5",
@@ -55,7 +40,7 @@ fn t5(config: &TransformerConfig) -> Value {
         "relative_attention_max_distance": config.relative_max_distance,
         "dropout_rate": config.dropout,
         "layer_norm_epsilon": config.norm_epsilon,
-        "feed_forward_proj": name_of(config.activation),
+        "feed_forward_proj": activation::name_of(config.activation),
         "tie_word_embeddings": config.scale_logits,
         "pad_token_id": config.pad_id,
     })
@@ -81,7 +66,7 @@ fn bart(config: &TransformerConfig, layout: Layout) -> Value {
         "encoder_ffn_dim": config.d_ff,
         "decoder_ffn_dim": config.d_ff,
         "max_position_embeddings": config.max_len,
-        "activation_function": name_of(config.activation),
+        "activation_function": activation::name_of(config.activation),
         "dropout": config.dropout,
         "attention_dropout": config.dropout,
         "activation_dropout": config.dropout,

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::activation;
 use super::name::Layout;
 use crate::choice::Choice;
 use crate::config::{
@@ -154,9 +155,9 @@ impl Layout {
         if config.activation.is_gated() != usual.activation.is_gated() {
             return Some(("activation", value(&config.activation)));
         }
-        // This crate knows no names for these two activations in the `config.json` of T5.
+        // The `config.json` of T5 has no name for this activation.
         let is_t5 = matches!(self, Self::T5 | Self::T5Gated);
-        if matches!(config.activation, Activation::Glu | Activation::Geglu) && is_t5 {
+        if is_t5 && activation::name_of(config.activation).is_none() {
             return Some(("activation", value(&config.activation)));
         }
         let is_configurable = matches!(self, Self::Bart | Self::M2m100 | Self::Marian);

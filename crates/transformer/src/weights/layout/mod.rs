@@ -2,6 +2,7 @@
 //!
 //! A layout is a table of rules. Import and export apply the same rules in opposite directions.
 
+pub(super) mod activation;
 mod defaults;
 mod expand;
 mod name;

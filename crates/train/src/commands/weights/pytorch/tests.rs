@@ -19,7 +19,7 @@ fn torch_nn_has_every_argument_that_the_outputs_depend_on() {
     let config = TransformerConfig::new(36, 40).with_d_model(64);
     let base = code(Layout::TorchNn, &config, true);
     let call = "nn.Transformer(d_model=64, nhead=8, num_encoder_layers=6, num_decoder_layers=6, \
-                dim_feedforward=2048, dropout=0.1, activation=\"relu\", layer_norm_eps=1e-5, \
+                dim_feedforward=2048, dropout=0.1, activation=nn.ReLU(), layer_norm_eps=1e-5, \
                 batch_first=True, norm_first=False)";
     for part in [
         call,
@@ -45,7 +45,7 @@ fn torch_nn_has_every_argument_that_the_outputs_depend_on() {
         .with_weight_tying(WeightTying::Decoder);
     let other = code(Layout::TorchNn, &other, false);
     let call = "nn.Transformer(d_model=64, nhead=4, num_encoder_layers=2, num_decoder_layers=3, \
-                dim_feedforward=99, dropout=0.0, activation=nn.functional.silu, \
+                dim_feedforward=99, dropout=0.0, activation=nn.SiLU(), \
                 layer_norm_eps=1e-6, batch_first=True, norm_first=True)";
     for part in [
         call,
