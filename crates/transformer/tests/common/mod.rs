@@ -25,7 +25,8 @@ pub struct Backend {
     pub gradient: f32,
 }
 
-/// Returns the backends under test, with autodiff: the CPU backends, and wgpu if the build has it.
+/// Returns the backends under test, with autodiff: the CPU backends, and the GPU backends that the
+/// build has.
 pub fn backends() -> Vec<Backend> {
     // The tolerances allow for rounding: products in f32 are summed in a different order than in
     // PyTorch.
@@ -35,26 +36,32 @@ pub fn backends() -> Vec<Backend> {
         output: 1e-5,
         gradient: 1e-4,
     };
+    // GPU shading languages allow errors of a few units in the last place in exp, tanh, division
+    // and square root. Drivers may also fuse multiplications and additions.
+    #[allow(unused)]
+    let gpu = |name, device: Device| Backend {
+        name,
+        device: device.autodiff(),
+        output: 1e-4,
+        gradient: 1e-3,
+    };
     vec![
         cpu("flex", Device::flex()),
         #[allow(deprecated)]
         cpu("ndarray", Device::ndarray()),
-        // GPU shading languages allow errors of a few units in the last place in exp, tanh,
-        // division and square root. Drivers may also fuse multiplications and additions.
         #[cfg(feature = "wgpu")]
-        Backend {
-            name: "wgpu",
-            device: Device::wgpu(Default::default()).autodiff(),
-            output: 1e-4,
-            gradient: 1e-3,
-        },
+        gpu("wgpu", Device::wgpu(Default::default())),
+        #[cfg(feature = "vulkan")]
+        gpu("vulkan", Device::vulkan(Default::default())),
+        #[cfg(feature = "cuda")]
+        gpu("cuda", Device::cuda(Default::default())),
     ]
 }
 
 /// Returns the CPU backends, which are deterministic.
 pub fn cpu_backends() -> Vec<Backend> {
     let mut all = backends();
-    all.retain(|backend| backend.name != "wgpu");
+    all.retain(|backend| ["flex", "ndarray"].contains(&backend.name));
     all
 }
 
@@ -76,9 +83,8 @@ pub struct Fixture {
 
 impl Fixture {
     pub fn load(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/fixtures")
-            .join(format!("{name}.safetensors"));
+        // Cargo runs tests in the crate's folder. `benches/gpu.sh` runs them on another machine.
+        let path = Path::new("tests/fixtures").join(format!("{name}.safetensors"));
         let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let file = SafeTensors::deserialize(&bytes).expect("a fixture is a safetensors file");
         let tensors = file.iter().map(|(name, view)| {
