@@ -1,7 +1,10 @@
 //! Dropout (paper, section 5.4), computed by the `fused` crate.
 
+use std::borrow::Cow;
+
+use burn::module::Module;
 use burn::nn::Dropout;
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 
 /// Applies the dropout `layer` to `x`. Returns `x` unchanged on a device without autodiff, or if
 /// the training flag of `layer` is off.
@@ -17,5 +20,14 @@ pub(crate) fn probability(layer: &Dropout) -> f64 {
         layer.prob
     } else {
         0.0
+    }
+}
+
+/// Returns a module on `device` without autodiff, and so without dropout.
+pub(crate) fn without_dropout<'a, M: Module>(module: &'a M, device: &Device) -> Cow<'a, M> {
+    if device.is_autodiff() {
+        Cow::Owned(module.valid())
+    } else {
+        Cow::Borrowed(module)
     }
 }

@@ -95,6 +95,15 @@ impl AttentionMask {
         Self::from_blocked(visible.bool_not())
     }
 
+    /// Returns the mask without autodiff.
+    pub(crate) fn inner(self) -> Self {
+        Self {
+            blocked: self.blocked.inner(),
+            may_blind: self.may_blind,
+            blind: OnceLock::new(),
+        }
+    }
+
     /// Combines two masks: a key is visible only if it is visible in both.
     ///
     /// Axes of size 1 are broadcast.

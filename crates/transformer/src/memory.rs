@@ -19,6 +19,16 @@ pub struct Memory {
     pub mask: Option<AttentionMask>,
 }
 
+impl Memory {
+    /// Returns the memory without autodiff.
+    pub(crate) fn inner(self) -> Self {
+        Self {
+            states: self.states.inner(),
+            mask: self.mask.map(AttentionMask::inner),
+        }
+    }
+}
+
 impl From<Tensor<3>> for Memory {
     fn from(states: Tensor<3>) -> Self {
         Self { states, mask: None }

@@ -10,8 +10,8 @@ use common::cpu_backends;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use transformer::generate::{
-    Autoregressive, GenerateConfig, GenerateError, Hypothesis, LengthLimit, LengthPenalty, Method,
-    Search,
+    Autoregressive, DecoderSession, EarlyStopping, GenerateConfig, GenerateError, Hypothesis,
+    LengthLimit, LengthPenalty, Method, Search,
 };
 use transformer::{
     NormPlacement, Positions, Transformer, TransformerConfig, WeightTying, pad_sequences, weights,
@@ -349,6 +349,71 @@ fn a_search_ends_as_soon_as_nothing_better_can_follow() {
     // the average ln 0.06 / 40 = -0.07. With two such tokens, the average is at most -0.14, which
     // is less than -0.105, so the search ends after two steps.
     assert_eq!(steps(LengthPenalty::Average), 2);
+}
+
+/// As in `transformers` with `early_stopping=True`.
+#[test]
+fn unfinished_targets_of_the_last_step_compete_with_finished_ones() {
+    /// A model whose first token is 0 (the end), 2 or 3, and whose second one is 2 or the end.
+    struct Two(usize);
+    impl Autoregressive for Two {
+        fn vocab_size(&self) -> usize {
+            4
+        }
+        fn step(&mut self, _: &[usize], tokens: &[u32]) -> Vec<f32> {
+            self.0 += 1;
+            let next = match self.0 {
+                1 => [0.3f32, 0.01, 0.6, 0.09],
+                _ => [0.4, 0.05, 0.5, 0.05],
+            };
+            next.map(f32::ln).repeat(tokens.len())
+        }
+    }
+    let config = config(2)
+        .with_method(beam(2, LengthPenalty::Average))
+        .with_early_stopping(EarlyStopping::Full);
+    let search = Search::new(Two(0), vec![Vec::new()], config).unwrap();
+    // Two targets have ended: the empty one, and the token 2 at the last step. `2 2` does not end,
+    // but is likelier than `2` and the end.
+    let best = &search.run().unwrap()[0][0];
+    assert_eq!((&best.tokens[..], best.is_finished), (&[2, 2][..], false));
+    assert!((best.score - (0.6f64 * 0.5).ln() / 2.0).abs() < 1e-6);
+}
+
+#[test]
+fn generation_never_drops_out() {
+    for backend in cpu_backends() {
+        let config = model_config().with_dropout(0.5);
+        let model = config.init_seeded(8, &backend.device).unwrap();
+        let decoder = model_config().with_dropout(0.5);
+        let decoder = decoder.init_decoder_only(&backend.device).unwrap();
+        let inference = model.valid();
+        let settings = GenerateConfig::new(1, 6);
+        let targets = [[5, 6], [7, 8], [9, 10], [11, 12], [13, 14]];
+        for _ in 0..2 {
+            let name = backend.name;
+            let found = model.generate(&sources(), &settings).unwrap();
+            assert_same(
+                name,
+                &found,
+                &inference.generate(&sources(), &settings).unwrap(),
+            );
+            let of = |model: &Transformer| model.score(&sources(), &targets, 1, Some(2)).unwrap();
+            assert_eq!(of(&model), of(&inference), "{name}");
+            let of = |model: &Transformer| model.align(&sources(), &targets, 1, 1).unwrap();
+            assert_eq!(of(&model), of(&inference), "{name}");
+            let continued = decoder.generate(&targets, &settings).unwrap();
+            let expected = decoder.valid().generate(&targets, &settings).unwrap();
+            assert_same(name, &continued, &expected);
+            // The memory of a model with autodiff has it, too.
+            let ids = pad_sequences(&sources(), 0, &backend.device);
+            let session = DecoderSession::new(&model.decoder, Some(model.encode(ids)), 5, 6);
+            Search::new(session, vec![Vec::new(); 5], settings.clone())
+                .unwrap()
+                .run()
+                .unwrap();
+        }
+    }
 }
 
 #[test]

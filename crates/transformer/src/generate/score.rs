@@ -4,6 +4,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 
 use super::error::GenerateError;
+use crate::dropout::without_dropout;
 use crate::error::{ConfigError, InputError};
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
@@ -58,12 +59,12 @@ impl Transformer {
             return Err(ConfigError::new("eos_id", id, expected).into());
         }
         let inputs = self.shifted(sources, targets, bos_id, eos_id.is_some())?;
-        let device = self.decoder.input.table().device();
-        let memory = self.encode_checked(sources)?;
+        let model = without_dropout(self, &self.device());
+        let memory = model.encode_checked(sources)?;
         // Any token of the target vocabulary can be the padding, because the causal mask hides it
         // from the real tokens.
-        let ids = pad_sequences(&inputs, bos_id, &device);
-        let logits = self.decode(ids, &memory, &mut self.new_cache());
+        let ids = pad_sequences(&inputs, bos_id, &model.device());
+        let logits = model.decode(ids, &memory, &mut model.new_cache());
         let [_, length, vocab_size] = logits.dims();
         let data = log_softmax(logits, 2).into_data();
         let log_probabilities: Vec<f32> = data.iter::<f32>().collect();
@@ -132,13 +133,13 @@ impl Transformer {
             "layer is {layer}, but the decoder has only {n_layers} layers"
         );
         let inputs = self.shifted(sources, targets, bos_id, false)?;
-        let device = self.decoder.input.table().device();
-        let memory = self.encode_checked(sources)?;
+        let model = without_dropout(self, &self.device());
+        let memory = model.encode_checked(sources)?;
         // Any token of the target vocabulary can be the padding, because the causal mask hides it
         // from the real tokens.
-        let ids = pad_sequences(&inputs, bos_id, &device);
-        let x = self.decoder.input.forward(ids, 0);
-        let (_, trace) = self.decoder.forward_traced(x, &memory);
+        let ids = pad_sequences(&inputs, bos_id, &model.device());
+        let x = model.decoder.input.forward(ids, 0);
+        let (_, trace) = model.decoder.forward_traced(x, &memory);
         let weights = trace[layer].cross_attention.clone();
         let weights: Tensor<4> = weights.expect("the decoder of a whole model has cross-attention");
         let [_, _, length, width] = weights.dims();

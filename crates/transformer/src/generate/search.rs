@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::autoregressive::Autoregressive;
-use super::beam::{self, Continuation};
+use super::beam::{self, Continuation, Continuations};
 use super::config::{GenerateConfig, Method};
 use super::constraints::constrain;
 use super::error::GenerateError;
@@ -297,14 +297,25 @@ impl<M: Autoregressive> Search<M> {
             }
             return;
         }
-        for end in &continuations.ended {
+        let Continuations {
+            ended,
+            mut continuing,
+        } = continuations;
+        for end in &ended {
             self.end(begin, rows[end.row].clone(), end);
         }
         let source = &self.sources[rows[0].source];
-        if source.is_decided(&self.config, rows, continuations.continuing.first(), width) {
-            return;
+        if source.is_decided(&self.config, rows, continuing.first(), width) {
+            // At the maximum length, all of the best `width` continuations end and compete.
+            let is_last = rows[0].tokens.len() + 1 == source.max_length;
+            let n_competing = if is_last && width > 1 {
+                width - ended.len()
+            } else {
+                0
+            };
+            continuing.truncate(n_competing);
         }
-        for continuation in &continuations.continuing {
+        for continuation in &continuing {
             self.extend(begin, &rows[continuation.row], continuation);
         }
     }

@@ -1,4 +1,6 @@
-//! Generation by this crate's models.
+//! Generation by this crate's models. It never drops out, whatever the device of the model.
+
+use std::borrow::Cow;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -8,6 +10,7 @@ use super::error::GenerateError;
 use super::hypothesis::Hypothesis;
 use super::search::Search;
 use crate::decoder::Decoder;
+use crate::dropout::without_dropout;
 use crate::error::{ConfigError, InputError};
 use crate::memory::{DecoderCache, Memory};
 use crate::model::Transformer;
@@ -19,7 +22,7 @@ pub type Generation<'a> = Search<DecoderSession<'a>>;
 /// A decoder, the memory of the sources, and the cache of the targets that it decodes.
 #[derive(Debug)]
 pub struct DecoderSession<'a> {
-    decoder: &'a Decoder,
+    decoder: Cow<'a, Decoder>,
     memory: Option<Memory>,
     cache: DecoderCache,
     device: Device,
@@ -28,7 +31,8 @@ pub struct DecoderSession<'a> {
 impl<'a> DecoderSession<'a> {
     /// Creates a session with an empty cache.
     ///
-    /// `memory` is `None` for a decoder without cross-attention. The first step allocates the
+    /// `memory` is `None` for a decoder without cross-attention. On a device with autodiff, the
+    /// session uses the decoder and the memory without it. The first step allocates the
     /// cache's buffers for `max_rows` targets of `max_length` tokens each. They grow if needed.
     pub fn new(
         decoder: &'a Decoder,
@@ -36,11 +40,18 @@ impl<'a> DecoderSession<'a> {
         max_rows: usize,
         max_length: usize,
     ) -> Self {
+        let device = decoder.input.table().device();
+        let memory = if device.is_autodiff() {
+            memory.map(Memory::inner)
+        } else {
+            memory
+        };
+        let decoder = without_dropout(decoder, &device);
         Self {
-            decoder,
             memory,
             cache: decoder.new_cache_with_capacity(max_rows, max_length),
             device: decoder.input.table().device(),
+            decoder,
         }
     }
 }
@@ -231,8 +242,7 @@ impl Transformer {
     ) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
         let sources: Vec<&[u32]> = sources.iter().map(AsRef::as_ref).collect();
         let prefixes: Vec<&[u32]> = prefixes.iter().map(AsRef::as_ref).collect();
-        let device = self.decoder.input.table().device();
-        fused::in_pool(&device, || {
+        fused::in_pool(&self.device(), || {
             self.stream_completion(&sources, &prefixes, config)?.run()
         })
     }
@@ -329,7 +339,7 @@ impl Transformer {
             prefixes.len()
         );
         config.validate()?;
-        let memory = self.encode_checked(sources)?;
+        let memory = without_dropout(self, &self.device()).encode_checked(sources)?;
         let Some(limit) = config.length_limit else {
             return self.decoder.search(Some(memory), prefixes, config);
         };
@@ -357,7 +367,10 @@ impl Transformer {
     ) -> Result<Memory, InputError> {
         let max_len = self.encoder.max_len().unwrap_or(usize::MAX);
         check_sequences(sources, self.source_vocab_size(), max_len)?;
-        let device = self.decoder.input.table().device();
-        Ok(self.encode(pad_sequences(sources, self.pad_id(), &device)))
+        Ok(self.encode(pad_sequences(sources, self.pad_id(), &self.device())))
+    }
+
+    pub(super) fn device(&self) -> Device {
+        self.decoder.input.table().device()
     }
 }
