@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use tokenizers::Tokenizer as Inner;
+use tokenizers::{ModelWrapper, Tokenizer as Inner};
 
 use super::table::{longest_replacement, table_size};
 use crate::contain::contain;
@@ -22,7 +22,8 @@ struct Checked {
     post_processor: Value,
 }
 
-/// Parses the content of a `tokenizer.json`.
+/// Parses the content of a `tokenizer.json`. Switches dropout of BPE's merges off, with which a text
+/// would have other ids each time.
 ///
 /// # Errors
 ///
@@ -31,7 +32,15 @@ struct Checked {
 pub(super) fn parse(json: &[u8]) -> Result<Inner, String> {
     check_content(json)?;
     let parsed = contained(|| Inner::from_bytes(json))?;
-    parsed.map_err(|error| format!("{FOREIGN} ({error})"))
+    let mut inner = parsed.map_err(|error| format!("{FOREIGN} ({error})"))?;
+    if let ModelWrapper::BPE(bpe) = inner.get_model()
+        && bpe.dropout.is_some()
+    {
+        let mut bpe = bpe.clone();
+        bpe.dropout = None;
+        inner.with_model(bpe);
+    }
+    Ok(inner)
 }
 
 /// Calls the tokenizers library. If it panics, returns the panic as a reason to reject the
@@ -118,6 +127,21 @@ mod tests {
         for result in file("<t>") {
             let error = result.unwrap_err();
             assert!(error.contains("adds the special token \"<s>\""), "{error}");
+        }
+    }
+
+    #[test]
+    fn merges_are_never_dropped() {
+        let bpe = |dropout: f32| {
+            json!({"model": {
+                "type": "BPE", "dropout": dropout, "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]]
+            }})
+        };
+        for dropout in [0.5, 1.0] {
+            let inner = parse(bpe(dropout).to_string().as_bytes()).unwrap();
+            for _ in 0..20 {
+                assert_eq!(inner.encode_fast("ab", false).unwrap().get_ids(), [2]);
+            }
         }
     }
 
