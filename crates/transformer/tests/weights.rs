@@ -708,6 +708,27 @@ fn tensors_may_be_renamed() {
     assert!(error.to_string().contains("generator.bias already"));
 }
 
+/// Tensors do not show these settings, as in a file that burn-store wrote.
+#[test]
+fn assumed_settings_are_in_the_warnings() {
+    let config = small().with_norm_placement(NormPlacement::Pre);
+    let tensors = parameters(&model(&config));
+    let warnings = |metadata, options: &ImportOptions| {
+        let file = write(&to_bytes_with(&tensors, Dtype::F32, &metadata).unwrap());
+        let file = WeightsFile::open(file.path()).unwrap();
+        import(&file, options).unwrap().warnings
+    };
+    assert_eq!(warnings(metadata(&config), &options()), [""; 0]);
+    let given = ImportOptions {
+        n_heads: Some(config.n_heads),
+        activation: Some(Activation::Relu),
+        ..Default::default()
+    };
+    let expected = "the file has no configuration of the model, so these were assumed: \
+        norm_placement post, positions sinusoidal, norm_epsilon 1e-5, scale_embeddings true, pad_id 0";
+    assert_eq!(warnings(Default::default(), &given), [expected]);
+}
+
 #[test]
 fn metadata_must_match_the_tensors() {
     let config = small();

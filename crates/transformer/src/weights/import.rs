@@ -11,6 +11,7 @@ use super::file::WeightsFile;
 use super::header::ForeignObject;
 use super::int8::axis;
 use super::layout::{self, Layout};
+use super::metadata;
 use super::options::ImportOptions;
 use super::parameters::{Parameters, with_parameters};
 use super::recognise::{is_bias, recognise};
@@ -106,6 +107,51 @@ fn quantise(data: TensorData, axis: usize) -> TensorData {
         _ => None,
     };
     quantised.unwrap_or(data)
+}
+
+/// Returns a warning about the settings that tensors do not show and `options` does not give; `None`
+/// if it gives all of them.
+fn assumed(config: &TransformerConfig, options: &ImportOptions) -> Option<String> {
+    let settings = [
+        (
+            options.norm_placement.is_none(),
+            "norm_placement",
+            config.norm_placement.to_string(),
+        ),
+        (
+            options.activation.is_none(),
+            "activation",
+            config.activation.to_string(),
+        ),
+        (
+            options.positions.is_none(),
+            "positions",
+            config.positions.to_string(),
+        ),
+        (
+            options.norm_epsilon.is_none(),
+            "norm_epsilon",
+            format!("{:e}", config.norm_epsilon),
+        ),
+        (
+            options.scale_embeddings.is_none(),
+            "scale_embeddings",
+            config.scale_embeddings.to_string(),
+        ),
+        (
+            options.pad_id.is_none(),
+            "pad_id",
+            config.pad_id.to_string(),
+        ),
+    ];
+    let missing = settings.into_iter().filter(|(is_missing, ..)| *is_missing);
+    let missing: Vec<String> = missing
+        .map(|(_, name, value)| format!("{name} {value}"))
+        .collect();
+    (!missing.is_empty()).then(|| {
+        let missing = missing.join(", ");
+        format!("the file has no configuration of the model, so these were assumed: {missing}")
+    })
 }
 
 const NO_BIASES: &str = "the layers have no biases: zeros are used";
@@ -229,6 +275,9 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
         config.scale_logits = config.weight_tying.shares_generator();
     }
     config.validate().map_err(WeightsError::Config)?;
+    if recognised.layout == Layout::Native && metadata::config(file.metadata())?.is_none() {
+        warnings.extend(assumed(&config, options));
+    }
     Ok(Imported {
         layout: recognised.layout,
         contents: recognised.contents,
