@@ -54,6 +54,7 @@ pub(crate) fn of_name(name: &str, may_be_gated: bool) -> Result<Activation, Stri
     });
     found.map(|(one, _)| *one).ok_or_else(|| {
         let names: Vec<&str> = named.iter().map(|(_, name)| name.as_str()).collect();
-        format!("one of {}", names.join(", "))
+        let (last, others) = names.split_last().expect("ReLU has a name");
+        format!("{} or {last}", others.join(", "))
     })
 }
