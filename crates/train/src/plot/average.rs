@@ -76,7 +76,8 @@ mod tests {
         assert_eq!(points, [(1.0, 5.0), (3.0, 1.0)]);
         let deviation = 2f64.sqrt();
         assert_eq!(spread, [(5.0 - deviation, 5.0 + deviation), (1.0, 1.0)]);
-        assert_eq!(mean_curve(&[one.clone()]), (one, Vec::new()));
+        let alone = mean_curve(std::slice::from_ref(&one));
+        assert_eq!(alone, (one, Vec::new()));
         assert_eq!(mean_curve(&[]), Default::default());
     }
 

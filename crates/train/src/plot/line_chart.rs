@@ -159,11 +159,14 @@ impl LineChart {
                 .step_by(line.points.len().div_ceil(HOVERED).max(1));
             let points = points.map(|(x, y)| (*x, metric::text(line.field, *y)));
             let (x, y) = points.unzip();
-            let (label, color) = (
-                line.label.clone(),
-                line.color.map(|color| color % SERIES.len()),
-            );
-            HoverLine { label, color, x, y }
+            // What follows the name says how the line is drawn.
+            let label = line.label.split(", ").next().unwrap_or_default();
+            HoverLine {
+                label: label.into(),
+                color: line.color.map(|color| color % SERIES.len()),
+                x,
+                y,
+            }
         });
         Hover {
             edges: (self.left() / self.width, 1.0 - RIGHT / self.width),
@@ -292,7 +295,7 @@ impl Line {
         for &at in line.iter().filter(|_| is_few) {
             area.draw(&Circle::new(at, (3.0 * scale) as i32, self.rgb().filled()))?;
         }
-        let line = thin_out(&line, scale as i32);
+        let line = thin_out(&line, 2 * scale as i32);
         if self.dash == 0 {
             area.draw(&PathElement::new(line, style))
         } else {

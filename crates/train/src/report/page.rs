@@ -193,7 +193,7 @@ mod tests {
                 "{{\"step\":{step},\"loss\":{loss},\"learning_rate\":{loss},\"gradient_norm\":{noise},\
                  \"seconds\":{seconds},\"tokens_per_second\":{noise}}}\n"
             );
-            if step % 100 == 0 {
+            if step.is_multiple_of(100) {
                 line +=
                     &format!("{{\"step\":{step},\"valid_loss\":{loss},\"exact_match\":0.25}}\n");
             }

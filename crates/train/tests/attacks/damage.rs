@@ -34,9 +34,9 @@ const FREE: [(&str, &[&str]); 7] = [
     ),
     ("metrics.jsonl", &["plot", "report", "runs"]),
     ("summary.json", &["plot", "report", "runs"]),
-    ("lengths.json", &["plot", "report", "runs"]),
+    ("lengths.json", &["plot", "report"]),
     ("status.json", &["plot", "report", "runs"]),
-    ("environment.json", &["plot", "report", "runs"]),
+    ("environment.json", &["plot", "report"]),
     ("weights.safetensors", &["import", "inspect"]),
 ];
 

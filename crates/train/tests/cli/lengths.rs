@@ -133,7 +133,7 @@ fn impossible_lengths_are_rejected() {
         --eval-lengths 1..20000 | --eval-lengths
         --eval-lengths 8..4 | 4..8
         --eval-lengths | --eval-lengths
-        --sequences 5 | --sequences 5
+        --sequences 5 | --eval-lengths
         --eval-lengths 4 --sequences 0 | --sequences 0
         --eval-lengths 4 --sequences many | --sequences
         --eval-lengths 4 --sequences 9999999 | --sequences 9999999";

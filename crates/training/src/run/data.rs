@@ -92,11 +92,17 @@ impl RunData {
     ///
     /// If the folder is not a run's, or if a file is damaged. The message names the file or folder.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
-        Self::read_with(folder, read_metrics)
+        let run = Self::read_with(folder, read_metrics)?;
+        let lengths = read_lengths(folder)?.into_iter().next();
+        Ok(Self {
+            lengths: lengths.map_or(Vec::new(), |own| own.lengths),
+            environments: read_environments(folder)?,
+            ..run
+        })
     }
 
-    /// Reads a run folder, but only the evaluations and the last step of its metrics, which is
-    /// much faster.
+    /// Reads a run folder without its scores by length and environments, and only the evaluations
+    /// and the last step of its metrics, which is much faster.
     ///
     /// # Errors
     ///
@@ -134,7 +140,6 @@ impl RunData {
         // A path such as `.` has no file name, so the name is taken from the canonical path.
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str());
-        let lengths = read_lengths(folder)?.into_iter().next();
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
             folder: folder.into(),
@@ -142,8 +147,8 @@ impl RunData {
             status,
             best: best(by.unwrap_or(BestBy::Loss), &curves),
             curves,
-            lengths: lengths.map_or(Vec::new(), |own| own.lengths),
-            environments: read_environments(folder)?,
+            lengths: Vec::new(),
+            environments: Vec::new(),
             changed: latest::changed(folder),
             results: if path.exists() {
                 read_json(&path)?

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use serde::Serialize;
+use serde_json::{Value, json};
 use training::config::BestBy;
-use training::config::differences::{FINE_TUNING, NearestPreset, Settings};
+use training::config::differences::{FINE_TUNING, NearestPreset};
 use training::error::UsageError;
 use training::run::layout::CONFIG;
-use training::run::{COMPARED, RunData, Status, run_folders};
+use training::run::{COMPARED, RunData, run_folders};
 
 use super::shown;
 use crate::args::flags::describe;
@@ -24,35 +24,6 @@ use crate::terminal::table::{Align, Table, stdout_width};
 struct Listed {
     run: RunData,
     nearest: Option<NearestPreset>,
-}
-
-/// A run in the form of its JSON output.
-#[derive(Serialize)]
-struct Record<'a> {
-    name: &'a str,
-    folder: &'a Path,
-    task: &'a str,
-    /// Preset that `settings` differ from.
-    preset: Option<&'a str>,
-    settings: Option<&'a Settings>,
-    seed: Option<u64>,
-    step: usize,
-    steps: usize,
-    best: Option<Best>,
-    seconds: Option<f64>,
-    status: Status,
-    reason: Option<&'a str>,
-    /// Time at which training last changed the folder, in UTC and in the format of RFC 3339.
-    changed: Option<String>,
-    metrics: BTreeMap<&'static str, f64>,
-}
-
-/// The best evaluation in the form of its JSON output.
-#[derive(Serialize)]
-struct Best {
-    metric: &'static str,
-    value: f64,
-    step: usize,
 }
 
 /// Runs the command.
@@ -87,7 +58,7 @@ pub fn run(args: &RunsArgs) -> Result<()> {
     if args.json {
         return runs
             .iter()
-            .try_for_each(|run| output::result(&serde_json::to_string(&run.record())?));
+            .try_for_each(|run| output::result(&run.record().to_string()));
     }
     let columns = [
         ("name", Align::Left),
@@ -206,31 +177,34 @@ impl Listed {
         words.join(" ")
     }
 
-    fn record(&self) -> Record<'_> {
+    /// Returns the run in the form of its JSON output. The time at which training last changed the
+    /// folder is in UTC and in the format of RFC 3339.
+    fn record(&self) -> Value {
         let run = &self.run;
         let nearest = self.nearest.as_ref();
         let metric = |name| Some((name, run.metric(name)?));
+        let metrics: BTreeMap<&str, f64> = COMPARED.into_iter().filter_map(metric).collect();
+        let best = run.best.map(|best| {
+            let field = best.field();
+            json!({"metric": field, "value": best.value, "step": best.step})
+        });
         let changed = run.changed.map(humantime::format_rfc3339_seconds);
-        Record {
-            name: &run.name,
-            folder: &run.folder,
-            task: run.task(),
-            preset: nearest.map(|nearest| nearest.name),
-            settings: nearest.map(|nearest| &nearest.changed),
-            seed: run.seed(),
-            step: run.status.step,
-            steps: run.status.steps,
-            best: run.best.map(|best| Best {
-                metric: best.field(),
-                value: best.value,
-                step: best.step,
-            }),
-            seconds: run.metric("seconds"),
-            status: run.status.status,
-            reason: run.status.reason.as_deref(),
-            changed: changed.map(|time| time.to_string()),
-            metrics: COMPARED.into_iter().filter_map(metric).collect(),
-        }
+        json!({
+            "name": run.name,
+            "folder": run.folder.to_string_lossy(),
+            "task": run.task(),
+            "preset": nearest.map(|nearest| nearest.name),
+            "settings": nearest.map(|nearest| &nearest.changed),
+            "seed": run.seed(),
+            "step": run.status.step,
+            "steps": run.status.steps,
+            "best": best,
+            "seconds": run.metric("seconds"),
+            "status": run.status.status,
+            "reason": run.status.reason,
+            "changed": changed.map(|time| time.to_string()),
+            "metrics": metrics,
+        })
     }
 }
 

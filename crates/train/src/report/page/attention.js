@@ -54,7 +54,7 @@ function attentionPanel(data) {
     state.layer = Math.min(state.layer, all.length - 1);
     state.head = Math.min(state.head, all[state.layer].length - 1);
     const { rows, columns } = map();
-    const color = getComputedStyle(document.documentElement).getPropertyValue("--heat").trim();
+    const { color } = getComputedStyle(document.documentElement);
     const buttons = all.map((layer, l) => layer.map((weights, h) => {
       const isChosen = l === state.layer && h === state.head;
       const name = `layer ${l + 1}, ${headName(h, l)}`;
