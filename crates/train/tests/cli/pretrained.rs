@@ -167,31 +167,6 @@ fn a_run_begins_with_a_checkpoint_of_the_folders_model() {
     }
 }
 
-#[test]
-fn flags_replace_the_languages_of_a_file_of_settings() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write_pairs(folder);
-    let config = |flags: &str| {
-        run(folder, &format!("{flags} --steps 1 --run-dir run"));
-        let config = json(&folder.join("run/config.json"));
-        fs::remove_dir_all(folder.join("run")).unwrap();
-        config["data"]["pretrained"].clone()
-    };
-    let fit = format!(
-        "fit --from {} {PAIRS} --set model.dropout=0",
-        family("m2m_100")
-    );
-    run(folder, &format!("{fit} --steps 1 --run-dir french"));
-    let french = config(&fit);
-    let flags = "--source-lang fra_Latn --target-lang deu_Latn";
-    let german = config(&format!("{fit} {flags}"));
-    assert_ne!(german, french);
-    let file = "fit --config french/config.json";
-    assert_eq!(config(file), french);
-    assert_eq!(config(&format!("{file} {flags}")), german);
-}
-
 fn copy_family(name: &str, to: &Path) {
     fs::create_dir(to).unwrap();
     for file in fs::read_dir(family(name)).unwrap() {
@@ -230,12 +205,12 @@ fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
         let fit = format!("fit --from {from} {PAIRS} --dry-run");
         rejected(folder, &fit, &[&format!("folder {from}"), expected]);
     }
-    // Flags replace the languages of a file, and nothing else.
+    // A file whose settings of generation are not those of the folder is rejected.
     let mut file = json(&folder.join("run/config.json"));
     file["data"]["pretrained"]["folder"] = family("m2m_100").into();
     file["data"]["pretrained"]["search"]["no_repeat_ngram"] = 5.into();
     fs::write(folder.join("edited.json"), file.to_string()).unwrap();
-    let fit = "fit --config edited.json --target-lang deu_Latn --dry-run";
+    let fit = "fit --config edited.json --dry-run";
     rejected(folder, fit, &["data.pretrained"]);
 }
 
@@ -328,7 +303,7 @@ fn mistakes_about_pretrained_models_are_named() {
         fit --from {t5} {PAIRS} --set model.norm=layer | model.norm layer
         fit --from {t5} {PAIRS} --vocab-size 64 | --vocab-size
         fit --from {t5} --task copy | --task copy
-        fit {PAIRS} --target-lang deu_Latn | --target-lang deu_Latn
+        fit {PAIRS} --target-lang deu_Latn | --from
         fit --from {m2m} {PAIRS} --target-lang tlh_Latn | --target-lang tlh_Latn
         fit --from {bart} {PAIRS} --max-length 900 | --max-length 900: must be at most 38
         import {bart}/model.safetensors --output x --source-lang fra_Latn | --run-dir

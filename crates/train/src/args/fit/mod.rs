@@ -17,7 +17,7 @@ use super::check::needs;
 use super::parse::{assignment, named, preset, recorded_path};
 use super::settings::SettingArgs;
 use crate::device::DeviceName;
-use pretrained::{PretrainedArgs, in_languages};
+use pretrained::PretrainedArgs;
 
 /// Text at the end of the help of `fit`.
 pub const HINT: &str = "\
@@ -76,10 +76,9 @@ impl FitArgs {
     pub fn config(&self) -> Result<(RunConfig, Option<PretrainedModel>), UsageError> {
         let file = self.config.as_ref();
         let file = file.map(|path| file::read(path)).transpose()?;
-        let model = self.pretrained.open(file.as_ref())?;
+        let model = self.pretrained.open()?;
         let mut config = match (file, &model) {
-            (Some(file), Some(model)) => in_languages(file, model),
-            (Some(file), None) => file,
+            (Some(file), _) => file,
             (None, Some(model)) => self.of_pretrained(model)?,
             (None, None) => self.defaults()?,
         };
