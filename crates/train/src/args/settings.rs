@@ -1,5 +1,7 @@
 //! Flags made from the declarations of settings. A flag is applied as `--set PATH=VALUE` is.
 
+use std::sync::LazyLock;
+
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::Value;
@@ -120,13 +122,13 @@ fn add_flags(
     has_defaults: bool,
     is_wanted: impl Fn(&Setting) -> bool,
 ) -> Command {
-    let [copy, text] =
-        [RunConfig::copy(), RunConfig::text(TextSize::Small)].map(|config| config.settings());
     for (setting, flag) in with_flags() {
         if !is_wanted(setting) {
             continue;
         }
-        let [copy, text] = [&copy, &text].map(|settings| default_of(settings, setting));
+        let [copy, text] = DEFAULTS
+            .each_ref()
+            .map(|of_task| default_of(of_task, setting));
         let default = match (copy, text) {
             _ if !has_defaults => String::new(),
             _ if setting == TASK => " [default: text if a corpus is given, else copy]".into(),
@@ -137,7 +139,7 @@ fn add_flags(
             (None, None) => String::new(),
         };
         let name = flag.name.trim_start_matches("--");
-        let arg = Arg::new(name)
+        let arg = Arg::new(id(flag))
             .long(name)
             .help(setting.help() + &default)
             .help_heading(heading(setting).map(|at| HEADINGS[at].0))
@@ -163,12 +165,17 @@ fn add_flags(
         };
         let by = setting.replaced_by.and_then(|by| by.flag);
         command = command.arg(match by {
-            Some(by) => arg.conflicts_with(by.name.trim_start_matches("--")),
+            Some(by) => arg.conflicts_with(id(by)),
             None => arg,
         });
     }
     command
 }
+
+/// Default settings of the copy task and of texts.
+static DEFAULTS: LazyLock<[Vec<(&Setting, Value)>; 2]> = LazyLock::new(|| {
+    [RunConfig::copy(), RunConfig::text(TextSize::Small)].map(|config| config.settings())
+});
 
 /// Returns the value of a setting in a preset, as the help shows it.
 fn default_of(settings: &[(&Setting, Value)], setting: &Setting) -> Option<String> {
@@ -180,15 +187,19 @@ fn default_of(settings: &[(&Setting, Value)], setting: &Setting) -> Option<Strin
     is_shown.then_some(text)
 }
 
+/// Returns the name by which clap knows a flag, which is that of a field.
+fn id(flag: Flag) -> String {
+    flag.name.trim_start_matches("--").replace('-', "_")
+}
+
 fn read(matches: &ArgMatches) -> Given {
     let given = with_flags().into_iter().filter_map(|(setting, flag)| {
-        let name = flag.name.trim_start_matches("--");
-        let value = match setting.kind {
-            Kind::Switch => {
-                let is_set = matches.try_get_one(name).ok().flatten() == Some(&true);
-                is_set.then(|| "true".into())
-            }
-            _ => matches.try_get_one(name).ok().flatten().cloned(),
+        // A flag that the command does not have is not given.
+        let value = if let Kind::Switch = setting.kind {
+            let is_set = matches.try_get_one(&id(flag)).ok()? == Some(&true);
+            is_set.then(|| "true".into())
+        } else {
+            matches.try_get_one(&id(flag)).ok()?.cloned()
         };
         Some((setting, value?))
     });

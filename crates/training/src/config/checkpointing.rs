@@ -9,7 +9,7 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     pub struct CheckpointingConfig in "checkpointing." {
         /// Steps between checkpoints.
-        every: Option<usize> = None, whole(1, MANY).flag("--checkpoint-every", "STEPS").may_change();
+        every: Option<usize> = None, whole(1, MANY).rare_flag("--checkpoint-every", "STEPS").may_change();
         /// Seconds without a checkpoint after which the next step writes one.
         seconds: Option<f64> = Some(600.0), positive().rare_flag("--checkpoint-seconds", "SECONDS").may_change();
         /// Newest checkpoints to keep, besides the best.

@@ -18,7 +18,7 @@ settings! {
         /// Test sequences that are decoded after training.
         test_size: usize = 1000, whole(1, 1_000_000).may_change();
         /// Metric that decides which evaluation is the best.
-        best_by: BestBy = BestBy::Loss, choice(BestBy::choices).flag("--best-by", "METRIC").may_change();
+        best_by: BestBy = BestBy::Loss, choice(BestBy::choices).rare_flag("--best-by", "METRIC").may_change();
         /// Exact match on the validation split at which training ends, such as 0.99.
         target: Option<f64> = None, number("an exact match above 0 and at most 1", |x| x > 0.0 && x <= 1.0)
             .flag("--target", "EXACT_MATCH").of(Tasks::Synthetic("texts have many correct outputs")).may_change();
@@ -69,7 +69,7 @@ settings! {
         /// Report exact match by length, such as 4,8,16 or 1..32, also beyond the lengths of training.
         ///
         /// The unit is that of the task, such as symbols or digits of the longer number.
-        lengths: Vec<usize> = Vec::new(), custom(lengths).flag("--eval-lengths", "LENGTHS").may_change();
+        lengths: Vec<usize> = Vec::new(), custom(lengths).rare_flag("--eval-lengths", "LENGTHS").may_change();
         /// Maximum number of different sequences of each length of --eval-lengths.
         sequences: usize = 250, whole(1, 1_000_000).rare_flag("--sequences", "N").may_change();
     }

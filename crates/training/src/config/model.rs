@@ -81,7 +81,7 @@ declarations! {
         /// Whether states are divided by the square root of the width before the generator.
         scale_logits: bool, switch();
         /// Vocabulary matrices that are shared.
-        weight_tying: WeightTying, of::<WeightTying>().flag("--weight-tying", "WHICH");
+        weight_tying: WeightTying, of::<WeightTying>().rare_flag("--weight-tying", "WHICH");
         /// Token id that pads sources.
         pad_id: u32, size().derived();
     }

@@ -18,7 +18,7 @@ settings! {
         /// Sequences in a batch (not for text).
         batch_size: usize = 64, whole(1, MANY).flag("--batch-size", "N").of(Tasks::Synthetic("use --batch-tokens"));
         /// Batches in a step, whose gradients are added up.
-        accumulate: usize = 1, whole(1, 100_000).flag("--accumulate", "N");
+        accumulate: usize = 1, whole(1, 100_000).rare_flag("--accumulate", "N");
         /// Optimizer and its settings.
         optimizer: OptimizerConfig = OptimizerConfig::DEFAULT, group::<OptimizerConfig>();
         /// Schedule of the learning rate.
@@ -27,7 +27,7 @@ settings! {
         /// section 5.4).
         label_smoothing: f64 = 0.0, fraction().flag("--label-smoothing", "P");
         /// Decay of a moving average of the parameters, which is evaluated and saved.
-        ema: Option<f64> = None, number("above 0 and less than 1", |x| x > 0.0 && x < 1.0).flag("--ema", "DECAY");
+        ema: Option<f64> = None, number("above 0 and less than 1", |x| x > 0.0 && x < 1.0).rare_flag("--ema", "DECAY");
         /// Settings of LoRA; `None` to train all parameters.
         lora: Option<LoraConfig> = None, group::<LoraConfig>();
     }
@@ -41,7 +41,7 @@ settings! {
         /// LoRA rank: train only low-rank matrices, which are merged into the weights at the end.
         ///
         /// The rank is the number of columns of `A` and of rows of `B`.
-        rank: usize = 0, whole(1, 65_536).flag("--lora-rank", "N");
+        rank: usize = 0, whole(1, 65_536).rare_flag("--lora-rank", "N");
         /// Scale of LoRA's products, which are multiplied by ALPHA / rank; without it, twice the
         /// rank.
         alpha: Option<f64> = None, positive().rare_flag("--lora-alpha", "ALPHA");
@@ -80,7 +80,7 @@ settings! {
         epsilon: f32 = 1e-9, positive();
         /// Weight decay of AdamW, which multiplies it by the learning rate; biases and norms have
         /// none.
-        weight_decay: f32 = 0.01, number("0 or a positive number", |x| x >= 0.0).flag("--weight-decay", "DECAY");
+        weight_decay: f32 = 0.01, number("0 or a positive number", |x| x >= 0.0).rare_flag("--weight-decay", "DECAY");
         /// Maximum global gradient norm, to which larger gradients are scaled.
         clip_norm: Option<f32> = None, positive().flag("--clip-norm", "NORM");
     }

@@ -62,7 +62,7 @@ const SECTIONS: [&[&Setting]; 5] = [
 ];
 
 /// Returns all settings of all tasks and the groups of settings, in the order of the sections. A
-/// path is there twice if two tasks have different settings with one name.
+/// path is there for each task that has it.
 pub fn all_settings() -> Vec<&'static Setting> {
     with_members(OF_TASKS)
 }
@@ -90,10 +90,6 @@ pub(super) fn find(settings: &[&'static Setting], path: &str) -> Option<&'static
 fn with_members(data: &[&[&'static Setting]]) -> Vec<&'static Setting> {
     fn add(settings: &[&'static Setting], all: &mut Vec<&'static Setting>) {
         for setting in settings {
-            let is_known = |known: &&Setting| std::ptr::eq(*known, *setting);
-            if all.iter().any(is_known) {
-                continue;
-            }
             all.push(setting);
             if let Kind::Group(settings, _) = setting.kind {
                 add(settings, all);

@@ -34,7 +34,7 @@ settings! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     pub struct AddConfig in "data." {
         /// Maximum digits of a number (add only).
-        max_digits: usize = 4, whole(1, 1000).flag("--max-digits", "N");
+        max_digits: usize = 4, whole(1, 1000).rare_flag("--max-digits", "N");
     }
 }
 

@@ -89,7 +89,7 @@ settings! {
         /// Number of different symbols.
         symbols: usize = 32, whole(1, 100_000).flag("--symbols", "N");
         /// Length of the shortest sequence.
-        min_length: usize = 1, whole(1, 10_000).flag("--min-length", "N");
+        min_length: usize = 1, whole(1, 10_000).rare_flag("--min-length", "N");
         /// Length of the longest sequence; for text, in tokens.
         max_length: usize = 16, whole(1, 10_000).flag("--max-length", "N");
     }

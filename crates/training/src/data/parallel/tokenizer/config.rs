@@ -56,7 +56,7 @@ settings! {
         /// If only one of `source_file` and `target_file` is given, it is ignored.
         joint: bool = false, switch().flag("--joint-vocabulary", "");
         /// Convert texts to lower case.
-        lower_case: bool = false, switch().flag("--lower-case", "");
+        lower_case: bool = false, switch().rare_flag("--lower-case", "");
         /// Unicode normal form of all texts.
         normalization: Option<Normalization> = None, choice(Normalization::choices);
         /// A tokenizer.json for sources, instead of a trained one.
