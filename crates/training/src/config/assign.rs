@@ -242,45 +242,22 @@ mod tests {
 
     #[test]
     fn wrong_paths_and_values_are_explained() {
-        for (path, text, expected) in [
-            (
-                "optimization.beta_2",
-                "1",
-                ": is not a setting; the nearest is optimization.optimizer.beta_2",
-            ),
-            (
-                "model.d_modle",
-                "1",
-                ": is not a setting; the nearest is model.d_model",
-            ),
-            (
-                "optimization.optimizer",
-                "1",
-                " 1: is a group of settings: kind, beta_1, beta_2, epsilon, weight_decay, clip_norm",
-            ),
-            (
-                "data.max_digits",
-                "3",
-                " 3: is not a setting of --task copy, which has --symbols",
-            ),
-            ("optimization.epochs", "3", " 3: is for --task text only"),
-            (
-                "optimization.steps",
-                "null",
-                " null: must be a whole number",
-            ),
-            (
-                "model.max_len",
-                "9",
-                " 9: follows from the task and its data",
-            ),
-            ("model.d_model", "wide", " wide: must be a whole number"),
-            ("execution.fused", "1", " 1: must be true or false"),
-            ("model.d_model", "1.5", " 1.5: must be a whole number"),
-            ("optimization.ema", "much", " much: must be above 0"),
-            ("model.positions", "round", " round: must be "),
-            ("zebra.crossing.quux", "1", ": is not a setting; "),
-        ] {
+        let table = "
+            optimization.beta_2=1 => : is not a setting; the nearest is optimization.optimizer.beta_2
+            model.d_modle=1 => : is not a setting; the nearest is model.d_model
+            optimization.optimizer=1 =>  1: is a group of settings: kind, beta_1, beta_2, epsilon
+            data.max_digits=3 =>  3: is not a setting of --task copy, which has --symbols
+            optimization.epochs=3 =>  3: is for --task text only
+            optimization.steps=null =>  null: must be a whole number
+            model.max_len=9 =>  9: follows from the task and its data
+            execution.fused=1 =>  1: must be true or false
+            model.d_model=1.5 =>  1.5: must be a whole number
+            optimization.ema=much =>  much: must be above 0
+            model.positions=round =>  round: must be one of sinusoidal, sinusoidal-halves
+            zebra.crossing.quux=1 => : is not a setting; a path begins with one of seed, data, model";
+        for line in table.lines().skip(1) {
+            let (setting, expected) = line.trim().split_once(" => ").unwrap();
+            let (path, text) = setting.split_once('=').unwrap();
             let error = RunConfig::copy().with(path, text).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{path}{expected}")), "{error}");
         }

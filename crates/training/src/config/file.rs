@@ -117,12 +117,8 @@ pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
         let Some(setting) = find(&table, path) else {
             return Err(format!("{path}: {}", not_a_setting(&table, path)));
         };
-        let value = match setting.read(value) {
-            Ok(value) => value,
-            // An optional group that is not used.
-            Err(_) if value.is_null() && setting.is_optional => Value::Null,
-            Err(expected) => return Err(format!("{path} {}: {expected}", shown(value))),
-        };
+        let read = setting.read(value);
+        let value = read.map_err(|expected| format!("{path} {}: {expected}", shown(value)))?;
         assign(&mut config, &table, setting, path, value);
     }
     serde_path_to_error::deserialize(config)
@@ -207,84 +203,30 @@ mod tests {
 
     #[test]
     fn wrong_keys_and_values_are_named() {
-        for (name, text, message) in [
-            (
-                "a.toml",
-                "sede = 5",
-                "sede: is not a setting; the nearest is seed",
-            ),
-            (
-                "a.json",
-                r#"{"model": {"d_modle": 5}}"#,
-                "the nearest is model.d_model",
-            ),
-            (
-                "a.json",
-                r#"{"optimization": {"steps": "many"}}"#,
-                "optimization.steps many: must be a whole number",
-            ),
-            (
-                "a.json",
-                r#"{"optimization": {"steps": 1.5}}"#,
-                "optimization.steps 1.5: must be a whole number",
-            ),
-            (
-                "a.TOML",
-                "[model]\nd_ff = -8",
-                "model.d_ff -8: must be a whole number",
-            ),
-            (
-                "a.json",
-                r#"{"optimization": {"ema": "much"}}"#,
-                "optimization.ema much: must be above 0",
-            ),
-            (
-                "a.json",
-                r#"{"optimization": {"schedule": {"shape": 1}}}"#,
-                "optimization.schedule.shape: is not a setting",
-            ),
-            (
-                "a.json",
-                r#"{"model": 3}"#,
-                "model: is not a setting; the nearest is model.d_model",
-            ),
-            (
-                "a.json",
-                r#"{"data": {"task": "fly"}}"#,
-                r#"data.task "fly" is not a task"#,
-            ),
-            (
-                "a.json",
-                r#"{"model": {"max_len": 3}}"#,
-                "model.max_len is 3, but follows from the task: 18; leave it out",
-            ),
-            (
-                "a.json",
-                r#"{"data": {"task": "custom", "title": "mine"}}"#,
-                "is a task of another program",
-            ),
-            ("a.toml", "task = 'reverse'", "the nearest is data.task"),
-            ("a.toml", "d_model = 5", "the nearest is model.d_model"),
-            ("a.json", "[1]", "must be an object"),
-            ("a.json", "{", "is not JSON"),
-            (
-                "a.toml",
-                "seed = 1\nsteps = = 5",
-                "is not usable TOML (line 2: ",
-            ),
-            (
-                "a.toml",
-                "[optimization.optimizer]\nclip_norm = inf",
-                "inf is not a finite number",
-            ),
-            (
-                "a.toml",
-                "[optimization]\nlora = 4",
-                "optimization.lora 4: is a group of settings: rank, alpha",
-            ),
-            ("a.toml", "seed = 1979-05-27", "a date is not the value"),
-        ] {
-            let error = read_text(name, text).unwrap_err();
+        let table = r#"
+            sede = 5 => sede: is not a setting; the nearest is seed
+            model.d_modle = 5 => the nearest is model.d_model
+            optimization.steps = "many" => optimization.steps many: must be a whole number
+            optimization.steps = 1.5 => optimization.steps 1.5: must be a whole number
+            model.d_ff = -8 => model.d_ff -8: must be a whole number
+            optimization.ema = "much" => optimization.ema much: must be above 0
+            optimization.schedule.shape = 1 => optimization.schedule.shape: is not a setting
+            model = 3 => model: is not a setting; the nearest is model.d_model
+            data.task = "fly" => data.task "fly" is not a task
+            model.max_len = 3 => model.max_len is 3, but follows from the task: 18; leave it out
+            data = { task = "custom", title = "mine" } => is a task of another program
+            task = 'reverse' => the nearest is data.task
+            optimization.optimizer.clip_norm = inf => inf is not a finite number
+            optimization.lora = 4 => optimization.lora 4: is a group of settings: rank, alpha
+            seed = 1979-05-27 => a date is not the value
+            seed = = 5 => is not usable TOML (line 1: "#;
+        let table = table.lines().skip(1);
+        let table = table.map(|line| line.split_once(" => ").unwrap());
+        let json = [("[1]", "must be an object"), ("{", "is not JSON")];
+        for (text, message) in table.chain(json) {
+            let is_toml = text.contains('=');
+            let name = if is_toml { "a.TOML" } else { "a.json" };
+            let error = read_text(name, text.trim()).unwrap_err();
             assert!(error.contains(message), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }
