@@ -9,7 +9,7 @@ use training::config::{LengthsConfig, ModelSettings, RunConfig, TextSize, all_se
 use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
 use training::data::{DataConfig, NamedTask, SYNTHETIC_TASKS, TASK};
 use training::error::{UsageError, check_bounds};
-use training::setting::{Flag, Kind, Section, Setting, on_line, shown};
+use training::setting::{Flag, Kind, Section, Setting, Tasks, on_line, shown};
 
 use super::parse::recorded_path;
 
@@ -135,6 +135,7 @@ fn add_flags(
             (Some(copy), Some(text)) if copy != text => {
                 format!(" [default: {copy}; text: {text}]")
             }
+            (None, Some(text)) if is_of_all(setting) => format!(" [default for text: {text}]"),
             (None, Some(default)) | (Some(default), _) => format!(" [default: {default}]"),
             (None, None) => String::new(),
         };
@@ -176,6 +177,11 @@ fn add_flags(
 static DEFAULTS: LazyLock<[Vec<(&Setting, Value)>; 2]> = LazyLock::new(|| {
     [RunConfig::copy(), RunConfig::text(TextSize::Small)].map(|config| config.settings())
 });
+
+fn is_of_all(setting: &Setting) -> bool {
+    let mut of_copy = DEFAULTS[0].iter();
+    setting.tasks == Tasks::All && of_copy.any(|(known, _)| *known == setting)
+}
 
 /// Returns the value of a setting in a preset, as the help shows it.
 fn default_of(settings: &[(&Setting, Value)], setting: &Setting) -> Option<String> {
