@@ -253,7 +253,10 @@ impl Setting {
         let json = serde_json::from_str(text);
         let value = match (&self.kind, json) {
             (_, Ok(Value::Null)) if self.is_optional => Value::Null,
-            (Kind::Number(..), _) => text.parse::<f64>().map_or(text.into(), Value::from),
+            (Kind::Number(..), _) => {
+                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+                number.map_or(text.into(), Value::from)
+            }
             (Kind::Whole(..) | Kind::Switch, Ok(json)) => json,
             (Kind::Custom(_), Ok(json @ (Value::Array(_) | Value::Object(_)))) => json,
             (_, Ok(Value::String(quoted))) => quoted.into(),

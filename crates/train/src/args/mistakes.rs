@@ -65,6 +65,10 @@ fn mistake(error: &clap::Error) -> String {
             }
         }
         ErrorKind::MissingRequiredArgument => format!("missing: {arg}"),
+        ErrorKind::TooFewValues => {
+            let least = listed(ContextKind::MinValues);
+            format!("'{arg}' needs at least {least} values")
+        }
         kind => format!("{kind} {arg}{value}"),
     }
 }

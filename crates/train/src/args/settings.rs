@@ -198,9 +198,10 @@ fn id(flag: Flag) -> String {
     flag.name.trim_start_matches("--").replace('-', "_")
 }
 
-fn read(matches: &ArgMatches) -> Given {
-    let given = with_flags().into_iter().filter_map(|(setting, flag)| {
-        // A flag that the command does not have is not given.
+fn read(matches: &ArgMatches, is_wanted: impl Fn(&Setting) -> bool) -> Given {
+    let wanted = with_flags().into_iter();
+    let wanted = wanted.filter(|(setting, _)| is_wanted(setting));
+    let given = wanted.filter_map(|(setting, flag)| {
         let value = if let Kind::Switch = setting.kind {
             let is_set = matches.try_get_one(&id(flag)).ok()? == Some(&true);
             is_set.then(|| "true".into())
@@ -229,11 +230,11 @@ macro_rules! args {
 
         impl FromArgMatches for $name {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-                Ok(Self(read(matches)))
+                Ok(Self(read(matches, $is_wanted)))
             }
 
             fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-                self.0 = read(matches);
+                self.0 = read(matches, $is_wanted);
                 Ok(())
             }
         }

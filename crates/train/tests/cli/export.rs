@@ -99,6 +99,6 @@ fn export_writes_a_run_as_one_file_for_the_page() {
     let table = "
         r --output x | --layout
         --web r --layout native --output x | --layout
-        --web n --output x | --web";
+        --web n --output x | RUN n";
     all_rejected(folder, "export", table);
 }

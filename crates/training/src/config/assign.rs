@@ -253,6 +253,7 @@ mod tests {
             execution.fused=1 =>  1: must be true or false
             model.d_model=1.5 =>  1.5: must be a whole number
             optimization.ema=much =>  much: must be above 0
+            optimization.ema=nan =>  nan: must be above 0
             model.positions=round =>  round: must be one of sinusoidal, sinusoidal-halves
             zebra.crossing.quux=1 => : is not a setting; a path begins with one of seed, data, model";
         for line in table.lines().skip(1) {
