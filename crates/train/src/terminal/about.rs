@@ -20,7 +20,7 @@ pub struct About {
     pub(super) folder: String,
     /// The smallest possible training loss, see [`loss_floor`].
     pub floor: f64,
-    /// Lines of a table that describes the model, its memory, the data and the device.
+    /// Lines of a table that describes the model, the data and the device.
     pub(super) table: Vec<String>,
 }
 
@@ -42,7 +42,6 @@ impl About {
         let folder = folder.display().to_string();
         let mut table = model_table(config, &parts, trained);
         let rest = [
-            ("memory", memory(config, parts.total(), trained)),
             ("data", data(config, dataset)),
             ("device", device(config, processes, trained)),
         ];
@@ -155,33 +154,6 @@ fn model_table(config: &RunConfig, parts: &Parts, trained: usize) -> Vec<String>
     lines
 }
 
-/// Describes the memory for `parameters` parameters, of which `trained` are trained, and for the
-/// gradients and optimizer state. This memory does not depend on the batch.
-fn memory(config: &RunConfig, parameters: usize, trained: usize) -> Vec<String> {
-    let mut items = vec![
-        (4 * parameters, "parameters"),
-        (4 * trained, "gradients"),
-        (8 * trained, "optimizer"),
-    ];
-    if config.optimization.ema.is_some() {
-        items.push((4 * parameters, "moving average"));
-    }
-    if config.execution.has_16_bit_tensors() {
-        let name = config.execution.precision.name();
-        items.push((2 * parameters, name));
-    }
-    let total: usize = items.iter().map(|(size, _)| size).sum();
-    let items: Vec<String> = items
-        .into_iter()
-        .map(|(size, name)| format!("{name} {}", bytes(size)))
-        .collect();
-    let total = bytes(total);
-    vec![
-        items.join(", "),
-        format!("= {total}, and the activations of a batch"),
-    ]
-}
-
 fn data(config: &RunConfig, dataset: &dyn Dataset) -> Vec<String> {
     let evaluation = &config.evaluation;
     let longest = dataset.limits().sequence();
@@ -230,7 +202,6 @@ fn device(config: &RunConfig, processes: usize, trained: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use burn::tensor::Device;
-    use training::config::OptimizerKind;
 
     use super::*;
 
@@ -238,7 +209,6 @@ mod tests {
     fn a_run_is_described_in_few_lines() {
         let mut config = RunConfig::copy();
         config.execution.backend = "flex".into();
-        config.optimization.optimizer.kind = OptimizerKind::AdamW;
         let dataset = config.check().unwrap().unwrap();
         let model = config.model.init_seeded(0, &Device::flex()).unwrap();
         let folder = Path::new("runs/copy-1");
@@ -256,30 +226,6 @@ mod tests {
         };
         assert!(row("total").ends_with(" 123,940"));
         assert!(row("encoder").contains("d_model 64, 2 heads, d_ff 256, pre-norm"));
-        // 123,940 parameters of 4 bytes take 484 KiB. Gradients take as much, and the two moments
-        // of the optimizer twice as much.
-        assert!(
-            row("memory").contains("optimizer 968 KiB"),
-            "{}",
-            row("memory")
-        );
-        assert!(about.table.concat().contains("= 1.89 MiB,"));
-        config.optimization.ema = Some(0.999);
-        let with_average = About::new(&config, dataset.as_ref(), &model, folder, 1);
-        assert!(
-            with_average
-                .table
-                .concat()
-                .contains("moving average 484 KiB")
-        );
-        assert!(with_average.table.concat().contains("= 2.36 MiB,"));
-        // The average has all parameters, even if only LoRA's are trained.
-        config.optimization.lora = Some(training::config::LoraConfig {
-            rank: 2,
-            alpha: None,
-        });
-        let with_lora = About::new(&config, dataset.as_ref(), &model, folder, 1);
-        assert!(with_lora.table.concat().contains("moving average 484 KiB"));
         assert!(row("device").starts_with("device    flex, f32, "));
     }
 

@@ -372,7 +372,6 @@ fn a_new_run_describes_its_model_data_and_device() {
     let total = row("total").split_whitespace().nth(1).unwrap();
     assert_eq!(total.replace(',', ""), summary["parameters"].to_string());
     assert!(row("encoder").contains("d_model 16"));
-    assert!(row("memory").contains("optimizer"));
     assert!(row("data").contains("batches of 8"));
     assert!(row("device").contains("flex"));
 }
