@@ -98,52 +98,28 @@ fn a_damaged_log_of_metrics_is_told_and_repaired_before_training() {
     small(path);
     let run_folder = path.join("runs/copy-1");
     let metrics = run_folder.join("metrics.jsonl");
-    let whole = fs::read_to_string(&metrics).unwrap();
-    let model = fs::read(run_folder.join("checkpoints/step-12/model.safetensors")).unwrap();
-    let steps = |text: &str| -> Vec<u64> {
-        let lines = text
-            .lines()
-            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        let lines = lines.filter(|line| line.get("loss").is_some());
-        lines.map(|line| line["step"].as_u64().unwrap()).collect()
-    };
-    assert_eq!(steps(&whole), (1..=12).collect::<Vec<_>>());
-    let line = |n: usize| whole.split_inclusive('\n').nth(n).unwrap();
-    for (damaged, missing) in [
-        (String::new(), vec![1, 2, 3, 4, 5, 6, 7, 8]),
-        (whole[..whole.len() / 3].into(), Vec::new()),
-        (whole.replacen(line(2), "{\"step\":\n", 1), vec![3]),
-        (whole.replacen("\"step\":5,", "\"step\":5.", 1), vec![5]),
-    ] {
+    let model = || fs::read(run_folder.join("checkpoints/step-12/model.safetensors")).unwrap();
+    let (whole, trained) = (fs::read_to_string(&metrics).unwrap(), model());
+    // The unit tests of the repair have more kinds of damage.
+    for (damage, missing) in [(Some("\"step\":5."), 5..6), (None, 1..9)] {
         back_to_step_8(&run_folder);
-        fs::write(&metrics, &damaged).unwrap();
+        match damage {
+            Some(damage) => fs::write(&metrics, whole.replacen("\"step\":5,", damage, 1)).unwrap(),
+            None => fs::remove_file(&metrics).unwrap(),
+        }
         let output = output(path, "resume runs/copy-1 --plain");
         succeed(&output);
-        let stderr = text(&output.stderr);
-        assert!(stderr.contains("metrics.jsonl"), "{stderr}");
-        let found = steps(&fs::read_to_string(&metrics).unwrap());
+        assert!(text(&output.stderr).contains("metrics.jsonl"));
+        let lines = super::losses(&run_folder);
+        let steps = lines.iter().filter(|line| line.get("loss").is_some());
+        let steps: Vec<u64> = steps.map(|line| line["step"].as_u64().unwrap()).collect();
         let expected = (1..=12).filter(|step| !missing.contains(step));
-        if missing.is_empty() {
-            assert!(
-                found.len() < 12 && found.ends_with(&[9, 10, 11, 12]),
-                "{found:?}"
-            )
-        } else {
-            assert_eq!(found, expected.collect::<Vec<_>>())
-        }
-        let kept = fs::read_to_string(run_folder.join("metrics.damaged.jsonl"));
-        assert_eq!(kept.unwrap_or_default(), damaged);
-        let again = fs::read(run_folder.join("checkpoints/step-12/model.safetensors")).unwrap();
-        assert!(again == model, "the model is the same, whatever the log");
+        assert_eq!(steps, expected.collect::<Vec<_>>());
+        assert!(
+            model() == trained,
+            "the model is the same, whatever the log"
+        );
     }
-    // The run can also be resumed if `metrics.jsonl` is missing.
-    back_to_step_8(&run_folder);
-    fs::remove_file(&metrics).unwrap();
-    succeed(&output(path, "resume runs/copy-1 --plain"));
-    assert_eq!(
-        steps(&fs::read_to_string(&metrics).unwrap()),
-        [9, 10, 11, 12]
-    );
 }
 
 #[test]
@@ -187,7 +163,7 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
 
     use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
     let endless = format!("{SIZE} --steps 1000000 --plain --run-dir run --eval-every 1000000");
-    for (removes, parts) in [(true, ["was removed"]), (false, ["train resume"])] {
+    for removes in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
@@ -224,9 +200,7 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
         // A second run is trained in the folder `run`. The first run must not change this folder.
         run(path, &format!("{COPY} --run-dir run --plain"));
         let output = child.wait_with_output().unwrap();
-        if cfg!(target_os = "linux") || removes {
-            fails(&output, 1, &parts);
-        }
+        fails(&output, 1, &["was removed, renamed or replaced"]);
         assert_eq!(json(&path.join("run/status.json"))["status"], "finished");
         let lines = fs::read_to_string(&metrics).unwrap();
         let steps = lines.lines().filter(|line| line.contains("\"loss\""));

@@ -1,6 +1,5 @@
 //! Writes a run's `metrics.jsonl`, and repairs a damaged one when the run is resumed.
 
-use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -81,7 +80,7 @@ impl MetricsLog {
     ///
     /// If the bytes up to that position differ from those at the checkpoint, the file is damaged.
     /// It is then kept as `metrics.damaged.jsonl`, unless it is empty. The undamaged lines up to
-    /// `step` are written again, and a warning says what is missing.
+    /// `step` are written again, with a warning.
     pub(super) fn rewind(&mut self, position: &MetricsPosition, step: usize) -> io::Result<()> {
         if position.bytes == 0 {
             // The checkpoint is at the beginning of the run. In an imported run, it has no checksum
@@ -101,26 +100,17 @@ impl MetricsLog {
 
     fn repair(&mut self, step: usize) -> io::Result<()> {
         let text = fs::read(&self.path)?;
-        let (mut kept, mut dropped, mut found) = (Vec::new(), 0, HashSet::new());
-        for line in text.split_inclusive(|&byte| byte == b'\n') {
-            match parse_line(line, 0.0).filter(|_| line.ends_with(b"\n")) {
-                Some(line) if line.step > step => {}
-                Some(parsed) => {
-                    kept.extend_from_slice(line);
-                    if !parsed.is_evaluation() {
-                        found.insert(parsed.step);
-                    }
-                }
-                None => dropped += 1,
-            }
-        }
-        let (path, missing) = (self.path.display(), step - found.len().min(step));
+        let lines = text.split_inclusive(|&byte| byte == b'\n');
+        let is_whole = |line: &&[u8]| {
+            line.ends_with(b"\n") && parse_line(line, 0.0).is_some_and(|line| line.step <= step)
+        };
+        let kept = lines.filter(is_whole).collect::<Vec<_>>().concat();
+        let path = self.path.display();
         let mut what = format!(
-            "{path} differs from what it was at the checkpoint of step {step}: {dropped} lines are damaged, {missing} of {step} steps are missing"
+            "{path} differs from what it was at the checkpoint of step {step}: only whole lines are kept"
         );
         if !text.is_empty() {
-            let original = self.path.with_file_name(DAMAGED);
-            replace_whole(&original, &text)?;
+            replace_whole(&self.path.with_file_name(DAMAGED), &text)?;
             what += &format!("; the file as it was is kept as {DAMAGED}");
         }
         notes::warn(&what);
