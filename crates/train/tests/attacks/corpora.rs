@@ -27,23 +27,22 @@ fn noise(bytes: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Returns files that are invalid as corpora of pairs: name, contents and description.
+/// Returns files that are invalid as corpora of pairs: name, contents and description. The fuzz
+/// target `corpus` finds others; these need much memory or time if they are read without care.
 fn wrong_pairs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
-    let megabytes = 1 << 20;
+    let zeros = vec![0; 16 << 20];
+    let bomb = || gzip(&zeros, 512);
     let whole = gzip(pairs(50).as_bytes(), 1);
-    let mut of_another_checksum = whole.clone();
-    let end = of_another_checksum.len() - 5;
-    of_another_checksum[end] ^= 1;
-    let zeros = vec![0; 16 * megabytes];
+    let field = format!("{{\"source\":{},\"target\":\"b\"}}\n", nested(100_000));
     vec![
         (
             "bomb.tsv.gz",
-            gzip(&zeros, 512),
+            bomb(),
             "8 GiB of zeros in a line, compressed",
         ),
         (
             "bomb.jsonl.gz",
-            gzip(&zeros, 512),
+            bomb(),
             "8 GiB of zeros in a line, compressed",
         ),
         (
@@ -51,57 +50,23 @@ fn wrong_pairs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
             whole[..whole.len() / 2].to_vec(),
             "a half of a gzip file",
         ),
-        (
-            "checksum.tsv.gz",
-            of_another_checksum,
-            "gzip with a wrong checksum",
-        ),
-        ("header.tsv.gz", vec![0x1f, 0x8b], "two bytes of gzip"),
-        ("noise.tsv", noise(megabytes), "random bytes"),
-        ("noise.jsonl", noise(megabytes), "random bytes"),
+        ("noise.tsv", noise(1 << 20), "random bytes"),
         (
             "long.tsv",
-            vec![b'a'; 20 * megabytes],
+            vec![b'a'; 20 << 20],
             "a line of 20 MiB without a tab",
         ),
-        ("empty.tsv", Vec::new(), "an empty file"),
-        ("blank.tsv", vec![b'\n'; megabytes], "a million empty lines"),
-        ("tabs.tsv", vec![b'\t'; megabytes], "a million tabs"),
-        (
-            "bytes.tsv",
-            b"a\tb\n\xff\xfe\tc\n".to_vec(),
-            "invalid UTF-8",
-        ),
+        ("blank.tsv", vec![b'\n'; 1 << 20], "a million empty lines"),
         ("utf16.tsv", b"\xff\xfea\0\t\0b\0\n\0".to_vec(), "UTF-16"),
         (
             "deep.jsonl",
-            format!("{}\n", nested(100_000)).into(),
+            nested(100_000).into(),
             "100,000 nested arrays",
         ),
         (
             "deep-field.jsonl",
-            format!("{{\"source\":{},\"target\":\"b\"}}\n", nested(100_000)).into(),
+            field.into(),
             "a field of 100,000 nested arrays",
-        ),
-        (
-            "surrogate.jsonl",
-            br#"{"source":"\ud800","target":"b"}"#.to_vec(),
-            "half a character",
-        ),
-        (
-            "number.jsonl",
-            br#"{"source":1e999,"target":"b"}"#.to_vec(),
-            "an endless number",
-        ),
-        (
-            "cut.jsonl",
-            br#"{"source":"a","target":"#.to_vec(),
-            "half an object",
-        ),
-        (
-            "nan.jsonl",
-            br#"{"source":NaN,"target":"b"}"#.to_vec(),
-            "a word that is not JSON",
         ),
     ]
 }
@@ -109,41 +74,17 @@ fn wrong_pairs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 /// Returns files that are unusual but valid as corpora of pairs: name, contents and description.
 fn unusual_pairs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let good = pairs(50);
-    let twice = br#"{"source":"a","source":"b","target":"c","x":"y"}"#;
-    let objects = [&twice[..], b"\n"].concat().repeat(50);
+    let accents = format!("{}\tb\n", "a\u{301}".repeat(400)).repeat(60);
+    let long = format!("{good}{}\tb\n", "q".repeat(3_000_000));
     vec![
         ("nul.tsv", good.replace(' ', "\0").into(), "NUL characters"),
-        (
-            "marks.tsv",
-            format!("\u{feff}{}", good.replace('\n', "\r\n")).into(),
-            "BOM and CR",
-        ),
-        (
-            "separators.tsv",
-            good.replace(' ', "\u{2028}").into(),
-            "separators of lines",
-        ),
         (
             "members.tsv.gz",
             gzip(good.as_bytes(), 3),
             "gzip of three members",
         ),
-        ("twice.jsonl", objects, "an object with a key twice"),
-        (
-            "marks2.tsv",
-            format!("{}\tb\n", "a\u{301}".repeat(400)).repeat(60).into(),
-            "400 accents on letters",
-        ),
-        (
-            "long-word.tsv",
-            format!("{good}{}\tb\n", "q".repeat(3_000_000)).into(),
-            "a long word",
-        ),
-        (
-            "no-end.tsv",
-            good.trim_end().into(),
-            "no line break at the end",
-        ),
+        ("marks.tsv", accents.into(), "400 accents on letters"),
+        ("long-word.tsv", long.into(), "a long word"),
     ]
 }
 

@@ -99,33 +99,27 @@ pub fn all(scene: &Path) -> Vec<Hostile> {
     let deep = nested(100_000);
     let line = r#"{"step":1,"loss":1.5,"learning_rate":0.1,"gradient_norm":1.0,"tokens":8,"padding":0.0,"seconds":0.1,"tokens_per_second":10.0}"#;
     let metrics = [
-        ("100,000 nested arrays", format!("{deep}\n")),
         (
             "a field of 100,000 nested arrays",
             format!("{{\"step\":1,\"x\":{deep}}}\n"),
         ),
-        ("a step of 2^64", "{\"step\":18446744073709551616}\n".into()),
         (
             "a step of 2^64 - 1",
-            line.replace("\"step\":1", "\"step\":18446744073709551615") + "\n",
+            line.replace(":1,", ":18446744073709551615,") + "\n",
         ),
         (
             "endless numbers",
             line.replace("1.5", "1e308").replace("0.1", "-1e308") + "\n",
         ),
-        ("numbers beyond all", line.replace("1.5", "1e999") + "\n"),
-        ("words for numbers", line.replace("1.5", "\"NaN\"") + "\n"),
-        ("a loss below 0", line.replace("1.5", "-1e-320") + "\n"),
         (
             "a line of 10 MB",
             format!("{{\"step\":1,\"x\":\"{}\"}}\n", "x".repeat(10_000_000)),
         ),
         (
             "steps that go back",
-            format!("{}\n{line}\n{line}\n", line.replace(":1,", ":9,")),
+            format!("{}\n{line}\n", line.replace(":1,", ":9,")),
         ),
         ("NULs", "\0".repeat(5000)),
-        ("invalid UTF-8", "\u{fffd}".into()),
     ];
     for (what, text) in metrics {
         for command in [
@@ -161,39 +155,26 @@ pub fn all(scene: &Path) -> Vec<Hostile> {
         let path = "run/config.json";
         all.push(Hostile::new(&what, path, bytes, "eval run").or_success());
     }
-    let toml = |what: &str, text: String| {
-        Hostile::new(what, "a.toml", text, "fit --config a.toml --dry-run")
-    };
-    all.push(toml("nested", format!("a = {deep}")));
-    all.push(toml(
-        "nested keys",
-        format!("{} = 1", "a.".repeat(100_000) + "a"),
-    ));
-    all.push(toml(
-        "nested tables",
-        format!("[{}]\n", "a.".repeat(100_000) + "a"),
-    ));
-    all.push(toml("NULs", "\0".repeat(100)));
-    all.push(toml(
-        "an endless number",
-        "[optimization]\nsteps = inf\n".into(),
-    ));
-    all.push(toml(
-        "a key twice",
-        "[model]\nd_model = 8\nd_model = 16\n".into(),
-    ));
-    let json = |what: &str, text: String| {
-        Hostile::new(what, "a.json", text, "fit --config a.json --dry-run")
-    };
-    all.push(json("nested", deep.clone()));
-    all.push(json(
-        "a key twice",
-        r#"{"model":{"d_model":8,"d_model":16}}"#.into(),
-    ));
-    all.push(json(
-        "a number beyond all",
-        r#"{"optimization":{"steps":1e999}}"#.into(),
-    ));
+    let long_key = "a.".repeat(100_000) + "a";
+    for (path, what, text) in [
+        ("a.toml", "nested", format!("a = {deep}")),
+        ("a.toml", "nested keys", format!("{long_key} = 1")),
+        ("a.toml", "nested tables", format!("[{long_key}]\n")),
+        (
+            "a.toml",
+            "an endless number",
+            "[optimization]\nsteps = inf\n".into(),
+        ),
+        ("a.json", "nested", deep.clone()),
+        (
+            "a.json",
+            "a number beyond all",
+            r#"{"optimization":{"steps":1e999}}"#.into(),
+        ),
+    ] {
+        let command = format!("fit --config {path} --dry-run");
+        all.push(Hostile::new(what, path, text, &command));
+    }
     let state = read(&scene.join("run/checkpoints/step-4/state.json"));
     for (what, bytes) in changed(&state) {
         for command in [

@@ -7,26 +7,15 @@ use std::path::Path;
 
 use super::hostile::{Hostile, nested};
 
-/// Returns a safetensors file with this header and `data` bytes of zeros.
-///
-/// `length` is the length that the file states for its header.
-fn safetensors(header: &str, length: u64, data: usize) -> Vec<u8> {
-    let mut bytes = length.to_le_bytes().to_vec();
-    bytes.extend(header.as_bytes());
-    bytes.extend(vec![0; data]);
-    bytes
+/// Returns a safetensors file with this header. `length` is the length that the file states for it.
+fn safetensors(header: &str, length: u64) -> Vec<u8> {
+    [&length.to_le_bytes(), header.as_bytes()].concat()
 }
 
 fn fixture(name: &str) -> Vec<u8> {
     let folder =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../transformer/tests/fixtures/layouts");
     fs::read(folder.join(name)).unwrap()
-}
-
-/// Returns a safetensors header with one tensor.
-fn tensor(dtype: &str, shape: &str, offsets: &str) -> String {
-    let name = "encoder.layers.0.self_attn.w_q.weight";
-    format!(r#"{{"{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#)
 }
 
 /// Returns a ZIP archive that states a size of about 4 GiB for its first file.
@@ -43,15 +32,6 @@ fn large_in_archive() -> Vec<u8> {
     bytes
 }
 
-/// Returns a pickle of `depth` nested lists.
-fn nested_pickle(depth: usize) -> Vec<u8> {
-    let mut pickle = vec![0x80, 2];
-    pickle.extend(b"]".repeat(depth));
-    pickle.extend(b"a".repeat(depth - 1));
-    pickle.push(b'.');
-    pickle
-}
-
 /// Returns a pickle in which each tuple contains the previous tuple twice, so that the size doubles
 /// at each step.
 fn doubling_pickle(steps: usize) -> Vec<u8> {
@@ -62,67 +42,33 @@ fn doubling_pickle(steps: usize) -> Vec<u8> {
     pickle
 }
 
-/// Returns all hostile weight files, each once for `import` and once for `inspect`.
+/// Returns all hostile weight files, each once for `import` and once for `inspect`. The tests of the
+/// crate `transformer` have more; these need much memory or time if they are read without care.
 pub fn all() -> Vec<Hostile> {
-    let of = |header: String, data| safetensors(&header, header.len() as u64, data);
-    let half = |name| {
-        let bytes = fixture(name);
-        bytes[..bytes.len() / 2].to_vec()
-    };
-    let header = |length| safetensors("{}", length, 0);
-    let shape = |shape| of(tensor("F32", shape, "[0,4]"), 4);
-    let safetensors = [
-        ("a header of 2^64 - 1 bytes", header(u64::MAX)),
-        ("a header of 2^63 bytes", header(1 << 63)),
-        ("a header of 99 MB that is not there", header(99_000_000)),
-        ("a nested header", of(nested(100_000), 0)),
-        ("no tensors", of("{}".into(), 0)),
-        ("a huge shape", shape("[4294967296,4294967296]")),
-        ("a shape that overflows", shape("[9223372036854775807,3]")),
-        (
-            "a shape of nothing",
-            of(tensor("F32", "[0,99999999999]", "[0,0]"), 0),
-        ),
-        ("offsets backwards", of(tensor("F32", "[1]", "[4,0]"), 4)),
-        ("offsets past the end", of(tensor("F32", "[1]", "[0,4]"), 0)),
-        ("an unknown type", of(tensor("F999", "[1]", "[0,4]"), 4)),
-        ("bytes that are missing", half("torch_nn.safetensors")),
-        ("numbers that are not finite", fixture("nan.safetensors")),
+    let deep = nested(100_000);
+    let files = [
+        ("a header of 2^64 - 1 bytes", "{}", u64::MAX),
+        ("a header of 99 MB that is not there", "{}", 99_000_000),
+        ("a nested header", &deep, deep.len() as u64),
     ];
+    let files =
+        files.map(|(what, header, length)| (what, "a.safetensors", safetensors(header, length)));
     let pickles = [
-        ("an archive that is cut", half("paper.pt")),
         ("an archive with a file of 4 GiB", large_in_archive()),
-        (
-            "a pickle of 100,000 lists in each other",
-            nested_pickle(100_000),
-        ),
         ("a pickle of 2^60 tuples", doubling_pickle(60)),
         ("a pickle that runs a command", fixture("evil_system.pt")),
-        ("nothing", Vec::new()),
-        ("NULs", vec![0; 5000]),
     ];
-    let files = safetensors.map(|(what, bytes)| (what, "a.safetensors", bytes));
     let files = files
         .into_iter()
         .chain(pickles.map(|(what, bytes)| (what, "a.pt", bytes)));
+    let import = "--heads 1 --output new.safetensors --allow-unused";
     let mut all = Vec::new();
     for (what, name, bytes) in files {
-        for command in ["import", "inspect"] {
-            let line = match command {
-                "import" => {
-                    format!("import {name} --heads 1 --output new.safetensors --allow-unused")
-                }
-                _ => format!("inspect {name} --json"),
-            };
-            let hostile = Hostile::new(what, name, bytes.clone(), &line);
-            // `inspect` may list the contents of a file that is not a model.
-            let may_succeed = command == "inspect";
-            all.push(if may_succeed {
-                hostile.or_success()
-            } else {
-                hostile
-            });
-        }
+        let line = format!("import {name} {import}");
+        all.push(Hostile::new(what, name, bytes.clone(), &line));
+        // `inspect` may list the contents of a file that is not a model.
+        let line = format!("inspect {name} --json");
+        all.push(Hostile::new(what, name, bytes, &line).or_success());
     }
     all
 }
