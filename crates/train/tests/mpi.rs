@@ -147,15 +147,11 @@ fn large_parameters_are_divided_and_train_and_resume_like_small_ones() {
         let summary = json(&path.join(run).join("summary.json"));
         assert_eq!(summary["processes"], processes);
         let found = metrics(&path.join(run));
-        let found: Vec<Value> = found
-            .into_iter()
-            .filter(|line| line["loss"].is_f64())
-            .collect();
-        let expected: Vec<Value> = expected
-            .iter()
-            .filter(|line| line["loss"].is_f64())
-            .cloned()
-            .collect();
+        let steps = |lines: &[Value]| -> Vec<Value> {
+            let lines = lines.iter().filter(|line| line["loss"].is_f64());
+            lines.cloned().collect()
+        };
+        let (found, expected) = (steps(&found), steps(&expected));
         for field in ["loss", "gradient_norm"] {
             let difference = largest_difference(&found, &expected, field);
             assert!(difference < 1e-5, "{run}: {field} differs by {difference}");
@@ -303,10 +299,6 @@ fn processes_that_differ_are_rejected_before_the_first_step() {
         assert_eq!(output.status.code(), Some(2));
         let error = error(&output);
         assert!(error.starts_with(&format!("error: {expected}")), "{error}");
-        assert!(
-            error.ends_with("; all processes must have the same"),
-            "{error}"
-        );
         assert!(!path.join("run").exists());
     }
 }
@@ -411,10 +403,10 @@ fn texts_are_divided_by_tokens_and_the_cache_is_built_once() {
     };
     succeed(&mut alone(path, &flags("alone", 2)));
     fs::remove_dir_all(path.join("cache")).unwrap();
-    let printed = mpirun(path, 2, TRANSPORTS[0], &flags("group", 2))
-        .output()
-        .unwrap();
-    let (_, notes) = (succeed_of(&printed), text(&printed.stderr));
+    let mut group = mpirun(path, 2, TRANSPORTS[0], &flags("group", 2));
+    let printed = group.output().unwrap();
+    let notes = text(&printed.stderr);
+    assert!(printed.status.success(), "{notes}");
     assert_eq!(notes.matches("training a tokeniser").count(), 2, "{notes}");
     let (expected, found) = (metrics(&path.join("alone")), metrics(&path.join("group")));
     assert!(largest_difference(&found, &expected, "loss") < 1e-5);
@@ -439,11 +431,6 @@ fn texts_are_divided_by_tokens_and_the_cache_is_built_once() {
     assert_eq!(tokens("group"), tokens("longer"));
 }
 
-fn succeed_of(output: &Output) -> String {
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    text(&output.stdout)
-}
-
 #[test]
 fn every_task_trains_in_a_group() {
     let folder = tempfile::tempdir().unwrap();
@@ -453,6 +440,11 @@ fn every_task_trains_in_a_group() {
             task.name
         );
         succeed(&mut mpirun(folder.path(), 2, TRANSPORTS[0], &flags));
+        let run = folder.path().join(task.name);
+        assert_eq!(json(&run.join("summary.json"))["processes"], 2);
+        let losses = metrics(&run);
+        let losses = losses.iter().filter_map(|line| line["loss"].as_f64());
+        assert_eq!(losses.filter(|loss| loss.is_finite()).count(), 3);
     }
 }
 

@@ -174,36 +174,18 @@ fn checkpoints_of_other_programs_and_models_are_rejected() {
     let manifest = run.join("checkpoints/step-12/manifest.json");
     let json = std::fs::read_to_string(&manifest).unwrap();
     std::fs::write(&manifest, json.replace("\"format\": 1", "\"format\": 7")).unwrap();
-    for command in ["resume", "generate", "eval"] {
-        refused(
-            folder.path(),
-            &[command, "run"],
-            &["manifest.json", "format 7"],
-        );
-    }
+    rejected(folder.path(), "resume run", &["manifest.json", "format 7"]);
     std::fs::write(&manifest, json).unwrap();
     let config = run.join("config.json");
     let json = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(&config, json.replace("\"d_ff\": 16", "\"d_ff\": 8")).unwrap();
-    let before = std::fs::read(&config).unwrap();
+    let edited = json.replace("\"n_heads\": 2", "\"n_heads\": 4");
+    std::fs::write(&config, &edited).unwrap();
     for command in ["resume run --steps 20", "generate run"] {
-        rejected(
-            folder.path(),
-            command,
-            &["step-12/config.json", "model.d_ff 16"],
-        );
+        rejected(folder.path(), command, &["model.n_heads 2"]);
     }
-    // The rejected commands have not changed `config.json`.
-    assert_eq!(std::fs::read(&config).unwrap(), before);
+    // The rejected commands have changed nothing.
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), edited);
     assert!(run.join("summary.json").exists());
-    // A changed setting is also detected if it does not change the shapes of parameters.
-    let heads = json.replace("\"n_heads\": 2", "\"n_heads\": 4");
-    std::fs::write(&config, heads).unwrap();
-    rejected(
-        folder.path(),
-        "eval run",
-        &["made with model.n_heads 2", "says 4"],
-    );
 }
 
 #[test]
@@ -266,83 +248,12 @@ fn best_evaluation(run: &Path) -> (f64, u64) {
 }
 
 #[test]
-#[cfg(unix)]
-fn ctrl_c_saves_and_says_how_to_go_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let line = format!("fit --run-dir run --checkpoint-every 5 --steps 100000 {SIZE}");
-    let mut child = spawn(folder.path(), &line);
-    let broken = folder.path().join("run");
-    wait_for(&broken, 5, &mut child);
-    let process = format!("process {}", child.id());
-    rejected(folder.path(), "resume run", &["RUN run", &process]);
-    let interrupt = Process::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status();
-    assert!(interrupt.unwrap().success());
-    let output = child.wait_with_output().unwrap();
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(130), "{stderr}");
-    assert!(stderr.trim_end().ends_with("train resume run"), "{stderr}");
-    // Every step before the interrupt is in the checkpoint.
-    let step = newest(&broken);
-    assert_eq!(losses(&broken).len(), step);
-    run(folder.path(), &format!("resume run --steps {}", step + 3));
-    assert_eq!(losses(&broken).len(), step + 3);
-}
-
-#[test]
-#[cfg(unix)]
-fn a_full_disk_leaves_the_last_checkpoint_good() {
-    let (folder, trained) = small_run("--schedule noam");
-    // `ulimit` limits the size of files, which acts like a full disk.
-    let program = assert_cmd::cargo::cargo_bin("train");
-    let limited = |blocks: usize| {
-        let script = format!(
-            "trap '' XFSZ; ulimit -f {blocks}; exec '{}' resume run --steps 20",
-            program.display()
-        );
-        let mut shell = Process::new("sh");
-        shell.args(["-c", &script]).current_dir(folder.path());
-        shell.output().unwrap()
-    };
-    for (blocks, file) in [(8, "step-16"), (1, "config.json")] {
-        let output = limited(blocks);
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{stderr}");
-        assert!(
-            stderr.contains("error: cannot write") && stderr.contains(file),
-            "{stderr}"
-        );
-        assert_eq!(newest(&trained), 12);
-    }
-    run(folder.path(), "resume run --steps 20");
-    let (other, whole) = small_run("--schedule noam");
-    run(other.path(), "resume run --steps 20");
-    assert!(everything(&trained, 20) == everything(&whole, 20));
-}
-
-#[test]
-fn a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_checkpoint() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = output(
-        folder.path(),
-        &format!("{COPY} --checkpoint-every 1 --set optimization.schedule.factor=1e30 --norm post"),
-    );
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
-    for part in ["the loss is", "at step", "learning rate", "gradient norm"] {
-        assert!(stderr.contains(part), "{stderr}");
-    }
-    // `eval` fails on the checkpoint whose loss was not finite.
-    let output = super::output(folder.path(), "eval runs/copy-1");
-    assert_eq!(output.status.code(), Some(3));
-}
-
-#[test]
 fn training_ends_when_patience_runs_out() {
     let folder = tempfile::tempdir().unwrap();
     let flags = "--steps 500 --set optimization.schedule.factor=1e-9 --eval-every 2 --patience 3 --best-by exact-match";
     run(folder.path(), &format!("{SIZE} {flags}"));
+    let status = json(&folder.path().join("runs/copy-1/status.json"));
+    assert!(status["reason"].as_str().unwrap().ends_with(" step 2"));
     let file = folder.path().join("runs/copy-1/summary.json");
     let summary = json(&file);
     assert_eq!(summary["steps"], 8);
