@@ -49,7 +49,6 @@ mod status;
 mod task;
 #[path = "cli/tensorboard.rs"]
 mod tensorboard;
-
 #[path = "cli/text.rs"]
 mod text_task;
 #[path = "cli/tokenize.rs"]

@@ -123,32 +123,24 @@ fn run_of(flags: &str) -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn damaged_checkpoints_are_skipped() {
-    type Damage = fn(&Path);
-    let damages: [Damage; 4] = [
-        |step| std::fs::write(step.join("optimizer.safetensors"), b"").unwrap(),
-        |step| std::fs::remove_file(step.join("model.safetensors")).unwrap(),
-        |step| std::fs::write(step.join("state.json"), b"{}").unwrap(),
-        |step| std::fs::write(step.join("manifest.json"), b"PK").unwrap(),
-    ];
-    for damage in damages {
-        let (folder, run) = small_run("");
-        let whole = everything(&run, 12);
-        damage(&run.join("checkpoints/step-12"));
-        let output = output(folder.path(), "resume run");
-        succeed(&output);
-        let stderr = text(&output.stderr);
-        assert!(
-            stderr.contains("step-12") && stderr.contains("step 8"),
-            "{stderr}"
-        );
-        assert!(everything(&run, 12) == whole);
-    }
     let (folder, run) = small_run("");
-    for step in [4, 8, 12] {
-        damages[3](&run.join(format!("checkpoints/step-{step}")));
-    }
+    let whole = everything(&run, 12);
+    let damage = |step: usize| {
+        let file = format!("checkpoints/step-{step}/optimizer.safetensors");
+        std::fs::write(run.join(file), b"").unwrap();
+    };
+    damage(12);
+    let output = output(folder.path(), "resume run");
+    succeed(&output);
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("step-12") && stderr.contains("step 8"),
+        "{stderr}"
+    );
+    assert!(everything(&run, 12) == whole);
+    [4, 8, 12].map(damage);
     for command in ["resume", "generate", "eval"] {
-        refused(folder.path(), &[command, "run"], &["manifest.json"]);
+        refused(folder.path(), &[command, "run"], &["optimizer.safetensors"]);
     }
 }
 
@@ -169,13 +161,8 @@ fn a_run_killed_before_its_first_checkpoint_starts_again() {
 }
 
 #[test]
-fn checkpoints_of_other_programs_and_models_are_rejected() {
+fn checkpoints_of_other_models_are_rejected() {
     let (folder, run) = small_run("");
-    let manifest = run.join("checkpoints/step-12/manifest.json");
-    let json = std::fs::read_to_string(&manifest).unwrap();
-    std::fs::write(&manifest, json.replace("\"format\": 1", "\"format\": 7")).unwrap();
-    rejected(folder.path(), "resume run", &["manifest.json", "format 7"]);
-    std::fs::write(&manifest, json).unwrap();
     let config = run.join("config.json");
     let json = std::fs::read_to_string(&config).unwrap();
     let edited = json.replace("\"n_heads\": 2", "\"n_heads\": 4");
