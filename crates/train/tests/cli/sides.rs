@@ -35,7 +35,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         --vocab-size 300,3 | --vocab-size 300,3
         --vocab-size 9,300 | --vocab-size 9,300
         --vocab-size 300,299 --joint-vocabulary | --vocab-size 300,299
-        --max-length 2,1 | data.max_length (2,1)
+        --max-length 2,1 | no pair of at most
         --max-length x | --max-length x
         --max-length 3, | --max-length";
     for line in table.lines().skip(1) {

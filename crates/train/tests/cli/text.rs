@@ -248,7 +248,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
         --max-length 1 | data.max_length (1)
         --batch-tokens 0 | --batch-tokens 0
         --tokenizer-file short | short
-        --batch-size 8 | --batch-tokens
+        --batch-size 8 | --batch-size 8
         --target 0.9 | --target 0.9
         --symbols 5 | --symbols 5
         --eval-lengths 5 | --eval-lengths";
