@@ -36,22 +36,13 @@ fn ngrams_are_not_repeated() {
             .any(|line| repeats(line, 2))
     );
     for method in ["", "--beam 4", "--sample --seed 3"] {
-        for n in [1, 2, 3] {
-            let flags = format!("{long} {method} --no-repeat-ngram {n}");
-            let output = generate(folder, &flags, input);
-            assert_eq!(output.lines().count(), 4);
-            assert!(
-                !output.lines().any(|line| repeats(line, n)),
-                "{flags}: {output}"
-            );
-            let lengths = output.lines().map(|line| line.split_whitespace().count());
-            // Without any repetition, a target can have only nine symbols, each once.
-            let expected = if n == 1 { 9 } else { 16 };
-            assert_eq!(lengths.collect::<Vec<_>>(), [expected; 4], "{flags}");
-        }
-        let flags = format!("{long} {method}");
-        let unchanged = generate(folder, &format!("{flags} --no-repeat-ngram 0"), input);
-        assert_eq!(unchanged, generate(folder, &flags, input));
+        let flags = format!("{long} {method} --no-repeat-ngram 2");
+        let output = generate(folder, &flags, input);
+        assert_eq!(output.lines().count(), 4);
+        assert!(
+            !output.lines().any(|line| repeats(line, 2)),
+            "{flags}: {output}"
+        );
     }
     let table = "
         --no-repeat-ngram -1 | --no-repeat-ngram
