@@ -173,7 +173,10 @@ mod tests {
         let heads = error(r#"{"model": {"n_heads": 3}}"#);
         assert!(heads.starts_with("model.n_heads 3: must"), "{heads}");
         let unknown = error(r#"{"model": {"heads": 3}}"#);
-        assert!(unknown.starts_with("model.heads: is not a setting"), "{unknown}");
+        assert!(
+            unknown.starts_with("model.heads: is not a setting"),
+            "{unknown}"
+        );
         let session = Session::new(SMALL).unwrap();
         let error = |source: &str| session.look(source).err().unwrap().to_string();
         assert_eq!(error(""), "type at least one symbol");
