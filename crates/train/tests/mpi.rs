@@ -309,7 +309,7 @@ fn errors_are_printed_once() {
     let path = folder.path();
     fs::create_dir_all(path.join("taken/something")).unwrap();
     for (flags, code, expected) in [
-        ("--steps x".into(), 2, "invalid value 'x' for '--steps <N>'"),
+        ("--steps x".into(), 2, "--steps x: must be a whole number"),
         ("resume none".into(), 2, "RUN none: does not exist"),
         (
             format!("{SMALL} --run-dir taken"),
