@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Err(error) => {
             let is_mistake = error.use_stderr();
             if group.is_first() && is_mistake {
-                output::message(&describe_mistake(&error, &words));
+                output::message(&format!("error: {}", describe_mistake(&error, &words)));
             } else if group.is_first() {
                 // A closed stdout is not an error, here as for all output.
                 let _ = error.print();

@@ -331,6 +331,7 @@ fn help_and_version_are_printed_on_stdout() {
 fn refused(folder: &Path, arguments: &[&str], expected: &[&str]) {
     let output = train(folder).args(arguments).output().unwrap();
     let stderr = text(&output.stderr);
+    assert!(stderr.starts_with("error: "), "{arguments:?}: {stderr}");
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
     assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
     for part in expected {
