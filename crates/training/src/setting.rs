@@ -176,19 +176,16 @@ impl Setting {
     }
 
     /// Adds the flag `name`. `value` is the name of its value in the help.
-    pub(crate) const fn flag(mut self, name: &'static str, value: &'static str) -> Self {
-        let is_rare = false;
-        self.flag = Some(Flag {
-            name,
-            value,
-            is_rare,
-        });
-        self
+    pub(crate) const fn flag(self, name: &'static str, value: &'static str) -> Self {
+        self.with_flag(name, value, false)
     }
 
     /// Adds a flag that only `--help` shows.
-    pub(crate) const fn rare_flag(mut self, name: &'static str, value: &'static str) -> Self {
-        let is_rare = true;
+    pub(crate) const fn rare_flag(self, name: &'static str, value: &'static str) -> Self {
+        self.with_flag(name, value, true)
+    }
+
+    const fn with_flag(mut self, name: &'static str, value: &'static str, is_rare: bool) -> Self {
         self.flag = Some(Flag {
             name,
             value,
