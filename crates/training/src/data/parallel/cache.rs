@@ -25,7 +25,7 @@ use crate::files::{hex, open_regular, read_regular, sha256, write_json};
 use crate::notes;
 
 /// Version of the file format, and of the processing of texts before tokenisation.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// Number of pairs that are tokenised at a time.
 const CHUNK: usize = 8192;

@@ -6,7 +6,6 @@ mod label;
 mod parts;
 pub mod pieces;
 mod pretrained;
-mod punctuation;
 mod table;
 mod template;
 mod trained;
@@ -19,7 +18,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use tokenizers::decoders::DecoderWrapper;
 use tokenizers::models::ModelWrapper;
-use tokenizers::{AddedToken, Encoding, Tokenizer as Inner};
+use tokenizers::{
+    AddedToken, Encoding, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer,
+    Tokenizer as Inner,
+};
 use transformer::Vocabulary;
 
 pub use config::{Normalization, Texts, TokenizerConfig, TokenizerKind};
@@ -31,7 +33,6 @@ use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
 pub use pretrained::PretrainedTokenizer;
-use punctuation::{attach_punctuation, is_break};
 use template::Template;
 pub(crate) use template::is_language;
 
@@ -51,8 +52,8 @@ pub struct Tokenizer {
     /// Id of the unknown token, which stands for everything outside the vocabulary; `None` if no
     /// token has one of the names in `UNK`.
     unk_id: Option<u32>,
-    /// Whether decoding attaches punctuation to words, because tokens are whole words and the
-    /// `tokenizer.json` has no decoder.
+    /// Whether tokens are whole words and the `tokenizer.json` has no decoder: decoding puts the
+    /// blanks between words back.
     is_words: bool,
     /// Special tokens that a pretrained model needs around texts; `None` if texts have only begin
     /// and end symbols.
@@ -263,11 +264,7 @@ impl Tokenizer {
         // If the vocabulary consists of bytes, the text that a model generates can have line
         // breaks.
         let text = text.replace(is_break, " ");
-        if self.is_words {
-            attach_punctuation(&text)
-        } else {
-            text.trim().into()
-        }
+        text.trim_matches(' ').into()
     }
 
     /// Returns unique names for all tokens. The name is [`token`](Self::token) if [`Pieces::new`]
@@ -277,15 +274,15 @@ impl Tokenizer {
         Pieces::new((0..self.vocab_size as u32).map(|id| [self.token(id), own(id)]))
     }
 
-    /// Returns the name of a token. In a byte-level vocabulary, it is the token's text with `▁` for
-    /// blanks. In other vocabularies, and for a token with an incomplete character, it is the name
-    /// in the vocabulary.
+    /// Returns the name of a token, with `▁` for blanks. In a byte-level vocabulary, it is the
+    /// token's text. In other vocabularies, and for a token with an incomplete character, it is the
+    /// name in the vocabulary.
     pub fn token(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
-        if !matches!(self.inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
-            return name;
-        }
-        let text = self.decoded(&[id], false);
+        let text = match self.inner.get_decoder() {
+            Some(DecoderWrapper::ByteLevel(_)) => self.decoded(&[id], false),
+            _ => name.clone(),
+        };
         // A part of a character is decoded as a replacement character. Such a token keeps its name.
         if text.contains(char::REPLACEMENT_CHARACTER) {
             name
@@ -299,8 +296,48 @@ impl Tokenizer {
     /// have more than 1 MiB.
     fn decoded(&self, ids: &[u32], skips_special: bool) -> String {
         let ids = parts::bounded_ids(ids, &self.inner);
-        let text = contain(|| self.inner.decode(ids, skips_special));
+        let text = contain(|| {
+            if self.is_words {
+                Ok(self.joined(ids))
+            } else {
+                self.inner.decode(ids, skips_special)
+            }
+        });
         text.ok().and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Returns the text of words and punctuation. A blank is put between two tokens where encoding
+    /// would remove it.
+    fn joined(&self, ids: &[u32]) -> String {
+        let mut text = String::new();
+        let mut before = None;
+        for &id in ids {
+            let token = self.inner.id_to_token(id).unwrap_or_default();
+            // The unknown token stands for a word.
+            let word = if self.unk_id == Some(id) {
+                "x".into()
+            } else {
+                token.clone()
+            };
+            if before.is_some_and(|before: String| self.removes_blank(&before, &word)) {
+                text.push(' ');
+            }
+            text += &token;
+            before = Some(word);
+        }
+        text
+    }
+
+    /// Returns whether encoding removes a blank between two tokens.
+    fn removes_blank(&self, before: &str, after: &str) -> bool {
+        let mut text = PreTokenizedString::from(format!("{before} {after}"));
+        let split = self
+            .inner
+            .get_pre_tokenizer()
+            .map(|it| it.pre_tokenize(&mut text));
+        let parts = text.get_splits(OffsetReferential::Original, OffsetType::Byte);
+        let mut parts = parts.into_iter().map(|(_, (start, end), _)| start..end);
+        split.is_none() || !parts.any(|part| part.contains(&before.len()))
     }
 
     /// Returns the label of a token in a plot, without the marks that tokenisers use for blanks,
@@ -335,6 +372,11 @@ impl Tokenizer {
         let by_name = || (0..self.vocab_size as u32).find(|&id| self.token(id) == token);
         self.inner.token_to_id(token).or_else(by_name)
     }
+}
+
+/// Returns whether a character ends a line or controls a terminal.
+fn is_break(c: char) -> bool {
+    c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c)
 }
 
 pub(super) fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {

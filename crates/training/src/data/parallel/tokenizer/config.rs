@@ -17,7 +17,7 @@ choices! {
         /// Pieces of words by a unigram language model, as in SentencePiece; training it again may
         /// number some rare pieces differently.
         Unigram = "unigram",
-        /// Words and punctuation that occur at least twice.
+        /// Words, and punctuation with the blanks beside it, that occur at least twice.
         Word = "word",
         /// Characters.
         Char = "char",

@@ -7,8 +7,8 @@ use tokenizers::models::wordlevel::{WordLevel, WordLevelTrainer};
 use tokenizers::normalizers::{Lowercase, NFC, NFD, NFKC, NFKD, NormalizerWrapper, Sequence};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
-use tokenizers::pre_tokenizers::whitespace::Whitespace;
-use tokenizers::{AddedToken, Tokenizer as Inner};
+use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
+use tokenizers::{AddedToken, SplitDelimiterBehavior, Tokenizer as Inner};
 use transformer::Vocabulary;
 
 use super::config::{Normalization, TokenizerConfig, TokenizerKind};
@@ -31,8 +31,9 @@ pub(super) fn untrained(
     ]
     .map(|name| AddedToken::from(name, true))
     .into();
-    // `Metaspace` marks blanks as SentencePiece does, so that decoding restores them.
-    let with_blanks = Metaspace::new('▁', PrependScheme::Always, true);
+    // A blank belongs to the word after it, and the first word gets one too. As the blank is not
+    // replaced by another character, decoding restores every text.
+    let with_blanks = Metaspace::new(' ', PrependScheme::Always, true);
     let bpe = |size| {
         BpeTrainerBuilder::new()
             .show_progress(false)
@@ -76,7 +77,11 @@ pub(super) fn untrained(
                 .unk_token(Vocabulary::UNK.into())
                 .build()?;
             let mut inner = Inner::new(model);
-            inner.with_pre_tokenizer(Some(Whitespace {}));
+            // Punctuation keeps the blanks beside it, so that only the blank between two words is
+            // removed. `Tokenizer::decode` puts it back.
+            let tokens = SplitPattern::Regex(r"\w+| *[^\w ] *| {2,}".into());
+            let split = Split::new(tokens, SplitDelimiterBehavior::Removed, true)?;
+            inner.with_pre_tokenizer(Some(split));
             let trainer = WordLevelTrainer::builder()
                 .show_progress(false)
                 .special_tokens(special.clone())
