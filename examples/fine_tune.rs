@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use burn::tensor::Device;
 use training::config::LoraConfig;
 use training::data::{self, DataConfig, Purpose, Sides};
-use training::pretrained::{FolderFiles, Languages, PretrainedModel, write_folder};
+use training::pretrained::{Languages, PretrainedModel, write_folder};
 use training::run::RunFolder;
 use training::trainer::{Ending, Trainer, device_of};
 use transformer::weights::{self, Contents, Dtype};
@@ -90,22 +90,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes = weights::to_bytes_with(&theirs, Dtype::F32, &metadata)?;
     fs::write(written.join("model.safetensors"), bytes)?;
     let tokenizer = fs::read(folder.join("tokenizer.json"))?;
-    let files = FolderFiles {
-        config: &config,
+    write_folder(
+        &written,
         layout,
-        codec: dataset.codec(),
-        tokenizer: Some(&tokenizer),
-    };
-    write_folder(&written, &files)?;
+        &config,
+        dataset.as_ref(),
+        Some(&tokenizer),
+    )?;
 
     let again = PretrainedModel::open(&written, &Languages::default())?.run(&Device::flex())?;
     let codec = again.dataset.codec();
-    let defaults = again.dataset.search();
-    let search = defaults.config(again.dataset.as_ref());
+    let prefix = again.dataset.search().prefix;
+    let search = again.dataset.search_config();
     for example in dataset.held_out(0, data::Split::Validation, 3) {
         let output = &again
             .model
-            .complete(&[&example.source], &[&defaults.prefix], &search)?[0][0]
+            .complete(&[&example.source], &[&prefix], &search)?[0][0]
             .tokens;
         let (source, output) = (
             codec.decode_source(&example.source),

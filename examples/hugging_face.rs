@@ -42,11 +42,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
 
     // The generation settings also come from the folder.
-    let (codec, search) = (run.dataset.codec(), run.dataset.search());
-    let config = search.config(run.dataset.as_ref());
+    let (codec, config) = (run.dataset.codec(), run.dataset.search_config());
     let sources = texts.iter().map(|text| codec.encode_source(text));
     let sources = sources.collect::<Result<Vec<_>, _>>()?;
-    let prefixes = vec![search.prefix; sources.len()];
+    let prefixes = vec![run.dataset.search().prefix; sources.len()];
     let outputs = run.model.complete(&sources, &prefixes, &config)?;
     for (text, hypotheses) in texts.iter().zip(outputs) {
         println!("{text} -> {}", codec.decode_target(&hypotheses[0].tokens));

@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use common::{Fixture, assert_close, backends};
 use transformer::CrossEntropy;
+use transformer::generate::LengthPenalty;
 use transformer::weights::{
     Contents, Dtype, Imported, Layout, ModelFolder, Parameters, WeightsFile, export,
-    hugging_face_config, parameters, quantize_int8, to_bytes_with,
+    hugging_face_config, hugging_face_generation, parameters, quantize_int8, read_generation,
+    to_bytes_with,
 };
 
 const FAMILIES: [(&str, Layout); 7] = [
@@ -415,4 +417,116 @@ fn a_configuration_that_cannot_be_represented_is_rejected() {
         warnings,
         ["config.json: n_experts 8 is not known, and was not used"]
     );
+}
+
+#[test]
+fn generation_settings_are_those_of_the_folder() {
+    let read = |name: &str| read_generation(folder(name), &imported(name).config).unwrap();
+    let bart = read("bart");
+    assert_eq!(
+        (bart.bos_id, bart.eos_id, bart.force_end),
+        (2, Some(2), true)
+    );
+    assert_eq!(bart.beam, Some((5, LengthPenalty::Power { alpha: 1.2 })));
+    assert_eq!((bart.max_length, bart.no_repeat_ngram), (Some(23), 3));
+    let m2m_100 = read("m2m_100");
+    assert_eq!((m2m_100.prefix, m2m_100.forbidden), (vec![6], vec![1]));
+    for name in ["bart", "m2m_100", "t5"] {
+        let (config, defaults) = (imported(name).config, read(name));
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("config.json"), "{}").unwrap();
+        let fields = serde_json::to_vec(&hugging_face_generation(&defaults)).unwrap();
+        fs::write(folder.path().join("generation_config.json"), fields).unwrap();
+        let again = read_generation(folder.path(), &config).unwrap();
+        assert_eq!(again, defaults, "{name}");
+    }
+}
+
+#[test]
+fn wrong_generation_settings_are_named() {
+    let config = imported("m2m_100").config;
+    let text = fs::read_to_string(folder("m2m_100").join("generation_config.json")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("config.json"), "{}").unwrap();
+    for (name, value, expected) in [
+        ("do_sample", "true", "do_sample true, but only null"),
+        (
+            "begin_suppress_tokens",
+            "[3]",
+            "begin_suppress_tokens [3], but only null",
+        ),
+        (
+            "repetition_penalty",
+            "1.5",
+            "only 1 for a model whose start token is its end token",
+        ),
+        (
+            "renormalize_logits",
+            "true",
+            "true, but only false together with forced_bos_token_id",
+        ),
+        (
+            "eos_token_id",
+            "[2,3]",
+            "eos_token_id [2,3], but only one token",
+        ),
+        ("num_beam_groups", "2", "num_beam_groups 2, but only 1"),
+        (
+            "length_penalty",
+            "-1",
+            "length_penalty -1, but only a number from 0 to 10",
+        ),
+        (
+            "early_stopping",
+            "\"soon\"",
+            "early_stopping \"soon\", but only true, false",
+        ),
+        (
+            "bad_words_ids",
+            "[[3,4]]",
+            "bad_words_ids [3,4], but only one token",
+        ),
+        ("eos_token_id", "2.5", "eos_token_id 2.5"),
+        (
+            "eos_token_id",
+            "40",
+            "eos_token_id 40, but only a token below 29",
+        ),
+        (
+            "suppress_tokens",
+            "[40]",
+            "suppress_tokens 40, but only a token below 29",
+        ),
+        (
+            "decoder_start_token_id",
+            "null",
+            "without decoder_start_token_id",
+        ),
+    ] {
+        let mut fields: serde_json::Value = serde_json::from_str(&text).unwrap();
+        fields[name] = serde_json::from_str(value).unwrap();
+        if name == "decoder_start_token_id" {
+            fields["bos_token_id"] = fields[name].clone();
+        }
+        fs::write(
+            folder.path().join("generation_config.json"),
+            fields.to_string(),
+        )
+        .unwrap();
+        let error = read_generation(folder.path(), &config)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(expected), "{error}");
+        // Without the file, `config.json` has the settings, and unknown names are the model's.
+        fs::rename(
+            folder.path().join("generation_config.json"),
+            folder.path().join("config.json"),
+        )
+        .unwrap();
+        let error = read_generation(folder.path(), &config)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(expected), "{error}");
+        fs::write(folder.path().join("config.json"), "{}").unwrap();
+    }
 }

@@ -174,7 +174,7 @@ impl GenerateArgs {
         model: &TransformerConfig,
     ) -> Result<GenerateConfig, UsageError> {
         let defaults = dataset.search();
-        let mut config = defaults.config(dataset);
+        let mut config = dataset.search_config();
         if let Some(max_length) = self.max_length {
             config.max_length = max_length;
             config.length_limit = None;

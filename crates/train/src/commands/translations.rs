@@ -75,8 +75,7 @@ pub(super) fn run(
     let dataset = run.dataset.as_ref();
     let codec = dataset.codec();
     let longest = max_tokens(&run.config.model);
-    let defaults = dataset.search();
-    let mut generation = defaults.config(dataset).with_method(method);
+    let mut generation = dataset.search_config().with_method(method);
     if let Some(length) = args.no_repeat_ngram {
         generation.no_repeat_ngram = length;
     }

@@ -61,12 +61,11 @@ pub fn attention_maps(
     let positions = model.decoder.max_len().unwrap_or(usize::MAX);
     let max_length = (dataset.limits().target - 1).max(2 * source.len());
     let max_length = max_length.min(positions.min(MAX_TOKENS) - 1);
-    let search = dataset.search();
-    let mut config = search.config(dataset).with_method(Method::Greedy);
+    let mut config = dataset.search_config().with_method(Method::Greedy);
     config.max_length = config.max_length.min(max_length);
     config.min_length = config.min_length.min(config.max_length);
     config.length_limit = None;
-    let found = model.complete(&[source], &[&search.prefix], &config);
+    let found = model.complete(&[source], &[dataset.search().prefix], &config);
     let found = found.map_err(|error| wrong(error.to_string()))?;
     let hypothesis = &found[0][0];
 

@@ -201,7 +201,10 @@ fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
     with_generation("m2m_100", &folder.join("suppressed"), |settings| {
         settings["suppress_tokens"] = vec![500].into();
     });
-    for (from, expected) in [("least", "min_length"), ("suppressed", "the token 500")] {
+    for (from, expected) in [
+        ("least", "min_length"),
+        ("suppressed", "suppress_tokens 500"),
+    ] {
         let fit = format!("fit --from {from} {PAIRS} --dry-run");
         rejected(folder, &fit, &[&format!("folder {from}"), expected]);
     }

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use serde::{Deserialize, Serialize};
-use transformer::generate::{EarlyStopping, GenerateConfig, LengthLimit, LengthPenalty, Method};
+use transformer::generate::{GenerateConfig, GenerateDefaults, LengthLimit};
 
 use super::synthetic::task::SyntheticTask;
 use super::{Codec, Decoded, Example, Split};
@@ -28,66 +27,6 @@ impl Limits {
     /// Returns the larger of the limits `source` and `target`, in tokens.
     pub fn sequence(&self) -> usize {
         self.source.max(self.target)
-    }
-}
-
-/// Default generation settings of a data set or of a pretrained model. Flags of a program may
-/// override some of them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SearchDefaults {
-    /// Beam width and length penalty; `None` or a width of 1 for greedy decoding.
-    pub beam: Option<(usize, LengthPenalty)>,
-    /// Token ids with which every output begins.
-    pub prefix: Vec<u32>,
-    /// Token ids that are never generated, except by `prefix` or `force_end`.
-    pub forbidden: Vec<u32>,
-    /// Length, in tokens, of the n-grams that an output must not repeat; 0 for no such limit.
-    pub no_repeat_ngram: usize,
-    /// Repetition penalty: divisor of the positive logits, and factor of the negative logits, of
-    /// tokens that the output already has; `None` for 1.
-    pub repetition_penalty: Option<f64>,
-    /// Minimum number of tokens of an output before its end symbol.
-    pub min_length: usize,
-    /// Condition that ends a beam search.
-    pub early_stopping: EarlyStopping,
-    /// Whether an output that reaches its maximum length ends with the end symbol; see
-    /// [`GenerateConfig`] for the exceptions.
-    pub force_end: bool,
-    /// Whether a beam search normalises the logits before the constraints change them; see
-    /// [`GenerateConfig`].
-    pub normalize_first: bool,
-    /// Maximum number of tokens of an output, end symbol included; `None` if the limits of the data
-    /// set apply.
-    pub max_length: Option<usize>,
-}
-
-impl SearchDefaults {
-    /// Returns the decoding settings for the vocabularies of `dataset`. The length limits of
-    /// `dataset` apply only if `max_length` is `None`. The result lacks `prefix`, for which
-    /// [`GenerateConfig`] has no field.
-    pub fn config(&self, dataset: &dyn Dataset) -> GenerateConfig {
-        let (vocabularies, limits) = (dataset.codec().vocabularies(), dataset.limits());
-        // `limits.target` counts the begin symbol, which is not generated.
-        let max_length = self.max_length.unwrap_or(limits.target - 1);
-        let method = match self.beam {
-            None | Some((1, _)) => Method::Greedy,
-            Some((width, length_penalty)) => Method::Beam {
-                width,
-                length_penalty,
-            },
-        };
-        GenerateConfig::new(vocabularies.bos_id, max_length)
-            .with_eos_id(vocabularies.eos_id)
-            .with_method(method)
-            .with_length_limit(limits.output.filter(|_| self.max_length.is_none()))
-            .with_min_length(self.min_length)
-            .with_repetition_penalty(self.repetition_penalty.unwrap_or(1.0))
-            .with_no_repeat_ngram(self.no_repeat_ngram)
-            .with_forbidden(self.forbidden.clone())
-            .with_early_stopping(self.early_stopping)
-            .with_force_end(self.force_end)
-            .with_normalize_first(self.normalize_first)
     }
 }
 
@@ -181,8 +120,18 @@ pub trait Dataset: Send + Sync {
     }
 
     /// Returns the default generation settings of the data set.
-    fn search(&self) -> SearchDefaults {
-        SearchDefaults::default()
+    fn search(&self) -> GenerateDefaults {
+        let vocabularies = self.codec().vocabularies();
+        GenerateDefaults::new(vocabularies.bos_id, vocabularies.eos_id)
+    }
+
+    /// Returns the decoding settings of [`search`](Self::search). If these have no maximum length,
+    /// the limits of the data set apply.
+    fn search_config(&self) -> GenerateConfig {
+        let (search, limits) = (self.search(), self.limits());
+        let output = limits.output.filter(|_| search.max_length.is_none());
+        // `limits.target` counts the begin symbol, which is not generated.
+        search.config(limits.target - 1).with_length_limit(output)
     }
 
     /// Returns this data set as a synthetic task, which can make examples of any length; `None` if

@@ -28,7 +28,7 @@ pub fn generate_config(
     let limits = dataset.limits();
     let has_eos = vocabularies.eos_id.is_some();
     let longest = examples.iter().map(|e| e.output(has_eos).len()).max();
-    let mut config = dataset.search().config(dataset);
+    let mut config = dataset.search_config();
     config.max_length = match limits.output {
         None => longest.unwrap_or(0) + usize::from(has_eos),
         // The model may have no positions for more.
@@ -51,7 +51,7 @@ struct Part {
 
 /// Decodes the sources of examples. Returns the best output of each source, and whether the data
 /// set accepts it. Every output begins with the data set's
-/// [`prefix`](crate::data::SearchDefaults::prefix).
+/// [`prefix`](transformer::generate::GenerateDefaults::prefix).
 ///
 /// `batch_size` is the number of sources that are decoded together; `None` chooses the number by
 /// the hypotheses per source. The processes of `group` divide the batches, and all of them get the

@@ -1,32 +1,30 @@
 //! Opens pretrained models in Hugging Face folders, with their tokenisers, as trained runs.
 //!
-//! [`PretrainedModel::open`] reads `tokenizer.json`, and then `config.json` and the weights through
-//! [`ModelFolder`]. The generation settings are in `generation_config.json`. A folder without this
-//! file has them in `config.json`.
+//! [`PretrainedModel::open`] reads `tokenizer.json`, and then `config.json`, the weights and the
+//! generation settings through [`transformer::weights`].
 
-mod generation;
 mod written;
 
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
-use transformer::weights::{ImportOptions, Imported, ModelFolder};
+use transformer::generate::GenerateDefaults;
+use transformer::weights::{ImportOptions, Imported, ModelFolder, read_generation};
 use transformer::{Transformer, TransformerConfig};
 
 use crate::config::RunConfig;
 use crate::data::parallel::{
     BATCH_TOKENS, ParallelDataset, PretrainedConfig, PretrainedTokenizer, TextConfig, TokenizerPair,
 };
-use crate::data::{Dataset, SearchDefaults, Sides};
+use crate::data::{Dataset, Sides};
 use crate::error::UsageError;
 use crate::files::read_regular;
 use crate::notes;
 use crate::positions::max_tokens;
 use crate::run::checkpoint::TrainedRun;
 use crate::run::layout::CHECKPOINTS;
-use generation::Generation;
 
-pub use written::{FolderFiles, write_folder};
+pub use written::write_folder;
 
 /// Maximum size of a `config.json`, in MiB.
 const LARGEST: u64 = 64;
@@ -105,13 +103,12 @@ impl PretrainedModel {
         for warning in std::mem::take(&mut imported.warnings) {
             notes::warn(&format!("{}: {warning}", folder.display()));
         }
-        let generation = Generation::read(folder)?;
-        let mut model = settings(folder, &imported.config, generation, languages)?;
+        let mut model = settings(folder, &imported.config, languages)?;
         let tokenizers = TokenizerPair::pretrained(&tokenizer, &path, &model)?;
         if let Some(language) = &languages.target {
             // The target language replaces the forced first token of the folder's settings.
             let id = tokenizers.target.id(language);
-            let id = id.filter(|&id| id != model.start_id);
+            let id = id.filter(|&id| id != model.search.bos_id);
             model.search.prefix = id.into_iter().collect();
         }
         let mut text = TextConfig::new(model.vocab_size, BATCH_TOKENS);
@@ -175,64 +172,29 @@ fn tokenizer(folder: &Path) -> Result<(PathBuf, PretrainedTokenizer), UsageError
 fn settings(
     folder: &Path,
     model: &TransformerConfig,
-    generation: Generation,
     languages: &Languages,
 ) -> Result<PretrainedConfig, UsageError> {
     let wrong = |what: String| UsageError::new("folder", folder.display(), what);
-    let size = model.target_vocab_size;
-    let ids = [
-        ("decoder_start_token_id", Some(generation.start_token)),
-        ("eos_token_id", generation.end_token),
-        ("forced_bos_token_id", generation.forced_first),
-    ];
-    for (name, id) in ids {
-        if let Some(id) = id.filter(|&id| id as usize >= size) {
-            return Err(wrong(format!(
-                "has {name} {id}, but the model has {size} tokens"
-            )));
-        }
-    }
-    let suppressed = &generation.suppressed;
-    if let Some(id) = suppressed.iter().find(|&&id| id as usize >= size) {
-        return Err(wrong(format!(
-            "suppresses the token {id}, but the model has {size} tokens"
-        )));
-    }
-    let end_id = generation.end_token;
-    let end_id = end_id.ok_or_else(|| wrong("has no eos_token_id".into()))?;
     let max_tokens = max_tokens(model);
-    let max_length = generation.max_length.map(|most| most.min(max_tokens - 1));
-    let (least, most) = (generation.min_length, max_length.unwrap_or(max_tokens - 1));
-    if least > most {
-        return Err(wrong(format!(
-            "has a min_length of {least} tokens after the first, but outputs can have {most}"
-        )));
+    let search = read_generation(folder, model).map_err(|error| wrong(error.to_string()))?;
+    let max_length = search.max_length.map(|most| most.min(max_tokens - 1));
+    let mut search = GenerateDefaults {
+        max_length,
+        ..search
+    };
+    let valid = search.config(max_tokens - 1).validate();
+    valid.map_err(|error| wrong(format!("has generation settings in which {error}")))?;
+    if languages.target.is_some() {
+        search.prefix.clear();
     }
-    let folder = std::path::absolute(folder)
-        .map_err(|error| wrong(format!("has no absolute path ({error})")))?;
     Ok(PretrainedConfig {
-        folder,
-        vocab_size: size,
+        folder: std::path::absolute(folder)
+            .map_err(|error| wrong(format!("has no absolute path ({error})")))?,
+        vocab_size: model.target_vocab_size,
         max_tokens,
         pad_id: model.pad_id,
-        start_id: generation.start_token,
-        end_id,
         source_language: languages.source.clone(),
         target_language: languages.target.clone(),
-        search: SearchDefaults {
-            beam: Some(generation.beam),
-            prefix: match languages.target {
-                Some(_) => Vec::new(),
-                None => generation.forced_first.into_iter().collect(),
-            },
-            forbidden: generation.suppressed,
-            no_repeat_ngram: generation.no_repeat_ngram,
-            repetition_penalty: Some(generation.repetition_penalty),
-            min_length: generation.min_length,
-            early_stopping: generation.early_stopping,
-            force_end: generation.force_end,
-            normalize_first: generation.normalize_first,
-            max_length,
-        },
+        search,
     })
 }

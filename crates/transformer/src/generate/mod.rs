@@ -28,6 +28,7 @@ mod autoregressive;
 mod beam;
 mod config;
 mod constraints;
+mod defaults;
 mod error;
 mod hypothesis;
 mod row;
@@ -40,6 +41,7 @@ mod top;
 
 pub use autoregressive::Autoregressive;
 pub use config::{EarlyStopping, GenerateConfig, LengthLimit, LengthPenalty, Method};
+pub use defaults::GenerateDefaults;
 pub use error::GenerateError;
 pub use hypothesis::{Hypothesis, StepToken};
 pub use score::TargetScore;

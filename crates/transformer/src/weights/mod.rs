@@ -49,7 +49,7 @@ pub use contents::Contents;
 pub use error::WeightsError;
 pub use export::export;
 pub use file::WeightsFile;
-pub use folder::{ModelFolder, hugging_face_config};
+pub use folder::{ModelFolder, hugging_face_config, hugging_face_generation, read_generation};
 pub use header::{ForeignObject, TensorInfo};
 pub use import::{Imported, import};
 pub use int8::dequantize;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use training::data::{DataConfig, Vocabularies};
 use training::error::UsageError;
-use training::pretrained::{FolderFiles, write_folder};
+use training::pretrained::write_folder;
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use transformer::weights::{
     self, Contents, Dtype, ImportOptions, Layout, Parameters, WeightsError, WeightsFile,
@@ -153,13 +153,9 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
     let tokenizer = is_pretrained.then(|| fs::read(path.join("tokenizer.json")));
     let tokenizer = tokenizer.transpose();
     let tokenizer = tokenizer.with_context(|| format!("cannot read {}", path.display()))?;
-    let files = FolderFiles {
-        config: &run.config,
-        layout,
-        codec: run.dataset.codec(),
-        tokenizer: tokenizer.as_deref(),
-    };
-    let written = write_folder(folder, &files)?.unwrap_or_default();
+    let (config, dataset) = (&run.config, run.dataset.as_ref());
+    let written = write_folder(folder, layout, config, dataset, tokenizer.as_deref())?;
+    let written = written.unwrap_or_default();
     output::result(&format!("{}: {}", folder.display(), written.join(", ")))?;
     if tokenizer.is_none() {
         output::note(

@@ -203,6 +203,7 @@ impl Exported<'_> {
     /// Returns code for a Hugging Face model; `None` for any other layout.
     fn hugging_face(&self) -> Option<String> {
         let mut fields = weights::hugging_face_config(self.config, self.layout)?;
+        fields.remove("architectures");
         if let Some(vocabularies) = self.vocabularies {
             let mut set = |name: &str, id: u32| fields.insert(name.into(), id.into());
             set("decoder_start_token_id", vocabularies.bos_id);

@@ -4,12 +4,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
-use transformer::generate::LengthLimit;
+use transformer::generate::{GenerateDefaults, LengthLimit};
 
 use super::{BatchPlan, EpochOrder, TextConfig, TokenCache, TokenizerPair};
-use crate::data::{
-    Codec, Dataset, Decoded, Example, Limits, Scorer, SearchDefaults, Split, TextScores,
-};
+use crate::data::{Codec, Dataset, Decoded, Example, Limits, Scorer, Split, TextScores};
 use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
@@ -131,9 +129,14 @@ impl Dataset for ParallelDataset {
         Some(self.config.batch_tokens)
     }
 
-    fn search(&self) -> SearchDefaults {
-        let pretrained = self.config.pretrained.as_ref();
-        pretrained.map_or_else(SearchDefaults::default, |model| model.search.clone())
+    fn search(&self) -> GenerateDefaults {
+        match &self.config.pretrained {
+            Some(model) => model.search.clone(),
+            None => {
+                let tokenizer = &self.tokenizers.target;
+                GenerateDefaults::new(tokenizer.bos_id, Some(tokenizer.eos_id))
+            }
+        }
     }
 
     fn save(&self, run: &Path) -> Result<()> {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+use transformer::generate::GenerateDefaults;
 
-use crate::data::SearchDefaults;
 use crate::setting::{computed, declarations, text};
 
 /// Default `batch_tokens` of a run that fine-tunes a pretrained model.
@@ -23,10 +23,6 @@ pub struct PretrainedConfig {
     pub max_tokens: usize,
     /// Id of the padding token.
     pub pad_id: u32,
-    /// Id of the token that begins every target.
-    pub start_id: u32,
-    /// Id of the end symbol.
-    pub end_id: u32,
     /// Language of sources, such as `eng_Latn`; `None` for the language in the tokeniser's
     /// template, if it has one.
     pub source_language: Option<String>,
@@ -34,7 +30,7 @@ pub struct PretrainedConfig {
     pub target_language: Option<String>,
     /// Generation settings from the model's files. If `target_language` is set, it determines the
     /// prefix instead.
-    pub search: SearchDefaults,
+    pub search: GenerateDefaults,
 }
 
 declarations! {
@@ -48,15 +44,11 @@ declarations! {
         max_tokens: usize, computed();
         /// Id of the padding token.
         pad_id: u32, computed();
-        /// Id of the token that begins every target.
-        start_id: u32, computed();
-        /// Id of the end symbol.
-        end_id: u32, computed();
         /// Language of the sources, such as eng_Latn, if the model is multilingual.
         source_language: Option<String>, text();
         /// Language of the targets, such as deu_Latn, if the model is multilingual.
         target_language: Option<String>, text();
         /// Generation settings of the model.
-        search: SearchDefaults, computed();
+        search: GenerateDefaults, computed();
     }
 }

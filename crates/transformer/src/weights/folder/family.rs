@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::fields::{Fields, refuse};
+use super::fields::Fields;
 use crate::config::{NormPlacement, Positions, TransformerConfig};
 use crate::weights::error::WeightsError;
 use crate::weights::layout::{Layout, activation};
@@ -72,7 +72,7 @@ fn t5(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), W
     };
     let feed_forward = feed_forward.unwrap_or_else(|| usual.into());
     let activation = activation::of_name(&feed_forward, true)
-        .map_err(|expected| refuse("feed_forward_proj", &feed_forward, &expected))?;
+        .map_err(|expected| fields.refuse("feed_forward_proj", &feed_forward, &expected))?;
     let layout = if activation.is_gated() {
         Layout::T5Gated
     } else {
@@ -135,7 +135,7 @@ fn bart(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes),
     };
     let activation = activation.unwrap_or_else(|| usual.into());
     let activation = activation::of_name(&activation, false)
-        .map_err(|expected| refuse("activation_function", &activation, &expected))?;
+        .map_err(|expected| fields.refuse("activation_function", &activation, &expected))?;
     let (layout, positions) = match model_type {
         "bart" | "mbart" => (Layout::Bart, Positions::Learned),
         "m2m_100" => (Layout::M2m100, Positions::SinusoidalFairseq),

@@ -1,16 +1,17 @@
-//! The fields of a `config.json`.
+//! The fields of a `config.json` or `generation_config.json`.
 //!
 //! The import uses some fields, and requires others to have the only supported value. It skips
 //! fields that are known not to change the model, and unknown fields that are `null`, `false` or
 //! empty. It reports all other unknown fields.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::json::{CONFIG, read_json};
+use super::json::{is_empty, read_json};
 use crate::weights::error::WeightsError;
 
 /// Fields that do not change how this crate computes a model: names, labels, element types,
@@ -66,34 +67,44 @@ const NEUTRAL: &[&str] = &[
     "use_cache",
 ];
 
-/// The fields of a `config.json` that have not been read. Reading a field removes it.
-pub(super) struct Fields(BTreeMap<String, Value>);
+/// The fields of a file that have not been read. Reading a field removes it.
+pub(super) struct Fields {
+    /// Name of the file.
+    pub file: &'static str,
+    pub fields: BTreeMap<String, Value>,
+}
 
 impl Fields {
-    pub fn read(path: &Path) -> Result<Self, WeightsError> {
-        let of_config =
-            |error: WeightsError| WeightsError::File(format!("has a {CONFIG} that {error}"));
-        match read_json(path).map_err(of_config)? {
-            Value::Object(fields) => Ok(Self(fields.into_iter().collect())),
-            _ => Err(of_config(WeightsError::File("is not an object".into()))),
+    /// Reads the file `path`, whose name is `file`.
+    pub fn read(path: &Path, file: &'static str) -> Result<Self, WeightsError> {
+        let of_file =
+            |error: WeightsError| WeightsError::File(format!("has a {file} that {error}"));
+        match read_json(path).map_err(of_file)? {
+            Value::Object(fields) => Ok(Self {
+                file,
+                fields: fields.into_iter().collect(),
+            }),
+            _ => Err(of_file(WeightsError::File("is not an object".into()))),
         }
     }
 
     /// Takes an optional field; `null` counts as absent.
     pub fn optional<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, WeightsError> {
-        let Some(value) = self.0.remove(name).filter(|value| !value.is_null()) else {
+        let value = self.fields.remove(name).filter(|value| !value.is_null());
+        let Some(value) = value else {
             return Ok(None);
         };
         let read = serde_json::from_value(value.clone());
         read.map(Some).map_err(|error| {
-            WeightsError::File(format!("has a {CONFIG} with {name} {value} ({error})"))
+            let file = self.file;
+            WeightsError::File(format!("has a {file} with {name} {value} ({error})"))
         })
     }
 
     /// Takes a field that must be there.
     pub fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, WeightsError> {
         let value = self.optional(name)?;
-        value.ok_or_else(|| WeightsError::File(format!("has a {CONFIG} without {name}")))
+        value.ok_or_else(|| WeightsError::File(format!("has a {} without {name}", self.file)))
     }
 
     /// Takes fields that must all have the value `expected` if they are there.
@@ -102,7 +113,7 @@ impl Fields {
             if let Some(value) = self.optional::<Value>(name)?
                 && value != expected
             {
-                return Err(refuse(name, &value, &expected));
+                return Err(self.refuse(name, &value, &expected));
             }
         }
         Ok(())
@@ -111,27 +122,26 @@ impl Fields {
     /// Returns the fields that were not taken and may change what the model computes, each with its
     /// value.
     pub fn unknown(self) -> Vec<String> {
-        let is_empty = |value: &Value| match value {
-            Value::Null | Value::Bool(false) => true,
-            Value::Array(list) => list.is_empty(),
-            Value::Object(fields) => fields.is_empty(),
-            _ => false,
-        };
         let known = |name: &String| NEUTRAL.contains(&name.as_str());
-        let fields = self.0.into_iter();
+        let fields = self.fields.into_iter();
         let unknown = fields.filter(|(name, value)| !known(name) && !is_empty(value));
         unknown
             .map(|(name, value)| format!("{name} {value}"))
             .collect()
     }
-}
 
-/// Returns the error about a field whose value this crate does not support.
-pub(super) fn refuse(
-    name: &str,
-    value: &impl std::fmt::Display,
-    expected: &impl std::fmt::Display,
-) -> WeightsError {
-    let what = format!("has a {CONFIG} with {name} {value}, but only {expected} is supported");
-    WeightsError::File(what)
+    /// Takes a list of token ids, which may be a single id, or be missing.
+    pub fn ids(&mut self, name: &str) -> Result<Vec<u32>, WeightsError> {
+        if self.fields.get(name).is_some_and(Value::is_number) {
+            return Ok(self.optional(name)?.into_iter().collect());
+        }
+        Ok(self.optional(name)?.unwrap_or_default())
+    }
+
+    /// Returns the error about a field whose value this crate does not support.
+    pub fn refuse(&self, name: &str, value: &dyn Display, expected: &dyn Display) -> WeightsError {
+        let file = self.file;
+        let what = format!("has a {file} with {name} {value}, but only {expected} is supported");
+        WeightsError::File(what)
+    }
 }

@@ -23,3 +23,13 @@ pub(super) fn read_json(path: &Path) -> Result<Value, WeightsError> {
     serde_json::from_str(&text)
         .map_err(|error| WeightsError::File(format!("is not JSON ({error})")))
 }
+
+/// Returns whether a value says that a setting is not used.
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
+    }
+}

@@ -1,7 +1,9 @@
-//! Model folders of Hugging Face: `config.json`, and the weights in one file or in shards.
+//! Model folders of Hugging Face: `config.json`, `generation_config.json`, and the weights in one
+//! file or in shards.
 
 mod family;
 mod fields;
+mod generation;
 mod json;
 mod written;
 
@@ -10,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+pub use self::generation::{hugging_face_generation, read_generation};
 pub use self::written::hugging_face_config;
 
 use self::family::Sizes;
@@ -70,7 +73,7 @@ impl ModelFolder {
         } else {
             path.with_file_name(CONFIG)
         };
-        let mut fields = Fields::read(&config)?;
+        let mut fields = Fields::read(&config, CONFIG)?;
         let (options, sizes) = family::read(&mut fields)?;
         Ok(Self {
             file: if path.is_dir() {

@@ -9,7 +9,8 @@ use crate::weights::layout::{Layout, activation};
 /// Face has no model family for the layout.
 ///
 /// The configuration must be one that the layout can represent. The caller must add the fields
-/// about special tokens other than padding, such as `decoder_start_token_id`.
+/// about special tokens other than padding, such as `decoder_start_token_id`, which
+/// [`hugging_face_generation`](super::hugging_face_generation) returns.
 pub fn hugging_face_config(
     config: &TransformerConfig,
     layout: Layout,
@@ -28,6 +29,7 @@ pub fn hugging_face_config(
 fn t5(config: &TransformerConfig) -> Value {
     json!({
         "model_type": "t5",
+        "architectures": ["T5ForConditionalGeneration"],
         "is_encoder_decoder": true,
         "vocab_size": config.target_vocab_size,
         "d_model": config.d_model,
@@ -47,15 +49,19 @@ fn t5(config: &TransformerConfig) -> Value {
 }
 
 fn bart(config: &TransformerConfig, layout: Layout) -> Value {
-    let model_type = match (layout, config.norm_placement, config.positions) {
-        (Layout::Bart, NormPlacement::Post, _) => "bart",
-        (Layout::Bart, NormPlacement::Pre, _) => "mbart",
-        (Layout::M2m100, _, Positions::SinusoidalHalves) => "pegasus",
-        (Layout::M2m100, ..) => "m2m_100",
-        _ => "marian",
+    let family = (layout, config.norm_placement, config.positions);
+    let (model_type, class) = match family {
+        (Layout::Bart, NormPlacement::Post, _) => ("bart", "BartForConditionalGeneration"),
+        (Layout::Bart, NormPlacement::Pre, _) => ("mbart", "MBartForConditionalGeneration"),
+        (Layout::M2m100, _, Positions::SinusoidalHalves) => {
+            ("pegasus", "PegasusForConditionalGeneration")
+        }
+        (Layout::M2m100, ..) => ("m2m_100", "M2M100ForConditionalGeneration"),
+        _ => ("marian", "MarianMTModel"),
     };
     json!({
         "model_type": model_type,
+        "architectures": [class],
         "is_encoder_decoder": true,
         "vocab_size": config.target_vocab_size,
         "d_model": config.d_model,

@@ -36,6 +36,11 @@ impl Tokenizer {
             sha256,
             json,
         } = parsed;
+        let Some(end_id) = model.search.eos_id else {
+            return Err(wrong(
+                "cannot end texts: the model has no eos_token_id".into(),
+            ));
+        };
         let size = model.vocab_size;
         if let Some(id) = largest_id.filter(|&id| id as usize >= size) {
             let what = format!("has the token id {id}, but the model has {size} tokens");
@@ -48,7 +53,7 @@ impl Tokenizer {
         let language = match language {
             Some(name) => match inner.token_to_id(name) {
                 // In some models, the start token is the language token, which is not repeated.
-                Some(id) if side == Texts::Targets && id == model.start_id => Language::None,
+                Some(id) if side == Texts::Targets && id == model.search.bos_id => Language::None,
                 Some(id) if is_language(name) => Language::Token(id),
                 _ => return Err(UsageError::new(flag, name, no_language(inner))),
             },
@@ -71,12 +76,12 @@ impl Tokenizer {
         let encoded = encoded.unwrap_or_else(Err);
         let encoded = encoded.map_err(|error| wrong(format!("cannot encode a text ({error})")))?;
         let template = template.with_suffix(&encoded, inner);
-        check_special_tokens(inner, &template, model).map_err(wrong)?;
+        check_special_tokens(inner, &template, [model.pad_id, end_id]).map_err(wrong)?;
         Ok(Self {
             vocab_size: size,
             pad_id: model.pad_id,
-            bos_id: model.start_id,
-            eos_id: model.end_id,
+            bos_id: model.search.bos_id,
+            eos_id: end_id,
             unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
             is_words: false,
             template: Some(template),
@@ -128,9 +133,8 @@ impl PretrainedTokenizer {
 fn check_special_tokens(
     inner: &Inner,
     template: &Template,
-    model: &PretrainedConfig,
+    [pad_id, end_id]: [u32; 2],
 ) -> Result<(), String> {
-    let (pad_id, end_id) = (model.pad_id, model.end_id);
     for (what, id) in [("pad_token_id", pad_id), ("eos_token_id", end_id)] {
         if inner.id_to_token(id).is_none() {
             return Err(format!("has no token {id}, the {what} of the model"));

@@ -1,0 +1,88 @@
+//! Generation settings that come with a model, or with a data set.
+
+use serde::{Deserialize, Serialize};
+
+use super::config::{EarlyStopping, GenerateConfig, LengthPenalty, Method};
+
+/// Default generation settings of a model or a data set, such as those in a Hugging Face folder.
+///
+/// [`config`](Self::config) returns them as a [`GenerateConfig`], which lacks the prefix.
+///
+/// ```
+/// use transformer::generate::{GenerateDefaults, Method};
+///
+/// let defaults = GenerateDefaults { min_length: 3, ..GenerateDefaults::new(1, Some(2)) };
+/// let config = defaults.config(50);
+/// assert_eq!((config.min_length, config.max_length), (3, 50));
+/// assert_eq!(config.method, Method::Greedy);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GenerateDefaults {
+    /// Id of the begin symbol, the token that precedes every target.
+    pub bos_id: u32,
+    /// Id of the end symbol; `None` if targets have none.
+    pub eos_id: Option<u32>,
+    /// Beam width and length penalty; `None` or a width of 1 for greedy decoding.
+    pub beam: Option<(usize, LengthPenalty)>,
+    /// Token ids with which every target begins.
+    pub prefix: Vec<u32>,
+    /// Token ids that are never generated, except by `prefix` or `force_end`.
+    pub forbidden: Vec<u32>,
+    /// Length, in tokens, of the n-grams that a target must not repeat; 0 for no such limit.
+    pub no_repeat_ngram: usize,
+    /// Repetition penalty; 1 for none.
+    pub repetition_penalty: f64,
+    /// Minimum number of tokens of a target before its end symbol.
+    pub min_length: usize,
+    /// Maximum number of tokens of a target, end symbol included; `None` if the caller chooses it.
+    pub max_length: Option<usize>,
+    /// Condition that ends a beam search.
+    pub early_stopping: EarlyStopping,
+    /// Whether a target that reaches its maximum length ends with the end symbol.
+    pub force_end: bool,
+    /// Whether a beam search normalises the logits before the constraints change them.
+    pub normalize_first: bool,
+}
+
+impl GenerateDefaults {
+    /// Returns the settings of greedy decoding without constraints.
+    pub fn new(bos_id: u32, eos_id: Option<u32>) -> Self {
+        Self {
+            bos_id,
+            eos_id,
+            beam: None,
+            prefix: Vec::new(),
+            forbidden: Vec::new(),
+            no_repeat_ngram: 0,
+            repetition_penalty: 1.0,
+            min_length: 0,
+            max_length: None,
+            early_stopping: EarlyStopping::Never,
+            force_end: false,
+            normalize_first: false,
+        }
+    }
+
+    /// Returns the settings of a generation. Targets have at most `max_length` tokens, unless the
+    /// field `max_length` says otherwise.
+    pub fn config(&self, max_length: usize) -> GenerateConfig {
+        let method = match self.beam {
+            None | Some((1, _)) => Method::Greedy,
+            Some((width, length_penalty)) => Method::Beam {
+                width,
+                length_penalty,
+            },
+        };
+        GenerateConfig::new(self.bos_id, self.max_length.unwrap_or(max_length))
+            .with_eos_id(self.eos_id)
+            .with_method(method)
+            .with_min_length(self.min_length)
+            .with_repetition_penalty(self.repetition_penalty)
+            .with_no_repeat_ngram(self.no_repeat_ngram)
+            .with_forbidden(self.forbidden.clone())
+            .with_early_stopping(self.early_stopping)
+            .with_force_end(self.force_end)
+            .with_normalize_first(self.normalize_first)
+    }
+}

@@ -1,0 +1,269 @@
+//! The generation settings of a folder: `generation_config.json`.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::fields::Fields;
+use super::json::{CONFIG, is_empty};
+use crate::config::TransformerConfig;
+use crate::generate::{EarlyStopping, GenerateDefaults, LengthPenalty};
+use crate::weights::error::WeightsError;
+
+/// File name of a folder's generation settings.
+const GENERATION: &str = "generation_config.json";
+
+/// Settings that are ignored. They concern sampling, padding, the way of computation and its
+/// maximum time, further results, or the file itself.
+const NEUTRAL: &[&str] = &[
+    "_from_model_config",
+    "cache_implementation",
+    "max_time",
+    "min_p",
+    "output_attentions",
+    "output_hidden_states",
+    "output_logits",
+    "output_scores",
+    "pad_token_id",
+    "remove_invalid_values",
+    "return_dict_in_generate",
+    "temperature",
+    "top_k",
+    "top_p",
+    "transformers_version",
+    "typical_p",
+    "use_cache",
+];
+
+/// Settings that are supported only with the given value, which has no effect.
+const WITHOUT_EFFECT: &[(&str, f64)] = &[
+    ("diversity_penalty", 0.0),
+    ("encoder_no_repeat_ngram_size", 0.0),
+    ("encoder_repetition_penalty", 1.0),
+    ("epsilon_cutoff", 0.0),
+    ("eta_cutoff", 0.0),
+    ("guidance_scale", 1.0),
+    ("min_new_tokens", 0.0),
+    ("num_beam_groups", 1.0),
+    ("num_return_sequences", 1.0),
+    ("penalty_alpha", 0.0),
+];
+
+/// Generation settings that are not supported. If there is no `generation_config.json`, they are
+/// rejected in the `config.json`, where other unknown names are settings of the model.
+const UNSUPPORTED: &[&str] = &[
+    "begin_suppress_tokens",
+    "constraints",
+    "do_sample",
+    "exponential_decay_length_penalty",
+    "force_words_ids",
+    "forced_decoder_ids",
+    "sequence_bias",
+    "stop_strings",
+];
+
+/// Reads the generation settings of a Hugging Face folder: those of `generation_config.json` or, if
+/// there is no such file, of `config.json`. `model` is the configuration of the folder's model.
+///
+/// ```no_run
+/// use burn::tensor::Device;
+/// use transformer::weights::{ModelFolder, read_generation};
+///
+/// let folder = "nllb-200-distilled-600M";
+/// let imported = ModelFolder::open(folder)?.import()?;
+/// let defaults = read_generation(folder, &imported.config)?;
+/// let model = imported.transformer(&Device::flex())?;
+///
+/// let source = [256_047, 94_124, 2]; // from the tokeniser
+/// let config = defaults.config(200);
+/// let outputs = model.complete(&[source], &[defaults.prefix], &config)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// A file cannot be read, has a setting that is not valid, not supported or not of this model, or
+/// lacks the start token.
+pub fn read_generation(
+    folder: impl AsRef<Path>,
+    model: &TransformerConfig,
+) -> Result<GenerateDefaults, WeightsError> {
+    let folder = folder.as_ref();
+    let mut fields = Fields::read(&folder.join(CONFIG), CONFIG)?;
+    let path = folder.join(GENERATION);
+    if path.exists() {
+        let config = std::mem::replace(&mut fields, Fields::read(&path, GENERATION)?);
+        // In some folders, only `config.json` has the tokens that begin and end targets.
+        for name in ["decoder_start_token_id", "bos_token_id", "eos_token_id"] {
+            if let Some(value) = config.fields.get(name) {
+                let field = fields.fields.entry(name.into()).or_default();
+                if field.is_null() {
+                    field.clone_from(value);
+                }
+            }
+        }
+    }
+    let read = read(&mut fields, model.target_vocab_size)?;
+    let is_own = fields.file == GENERATION;
+    for (name, neutral) in WITHOUT_EFFECT {
+        let value: Option<f64> = fields.optional(name)?;
+        if let Some(value) = value.filter(|value| value != neutral) {
+            return Err(fields.refuse(name, &value, neutral));
+        }
+    }
+    for (name, value) in &fields.fields {
+        let name = name.as_str();
+        let is_known = if is_own {
+            NEUTRAL.contains(&name)
+        } else {
+            !UNSUPPORTED.contains(&name)
+        };
+        if !is_known && !is_empty(value) {
+            return Err(fields.refuse(name, value, &"null"));
+        }
+    }
+    Ok(read)
+}
+
+/// Takes the settings that are supported out of `fields`. `size` is the size of the vocabulary.
+fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsError> {
+    let bos_id: Option<u32> = fields.optional("bos_token_id")?;
+    let start_id = fields.optional("decoder_start_token_id")?.or(bos_id);
+    let start_id = match start_id {
+        Some(id) => id,
+        None => fields.required("decoder_start_token_id")?,
+    };
+    let eos_id = match fields.ids("eos_token_id")?[..] {
+        [] => None,
+        [id] => Some(id),
+        ref ids => return Err(fields.refuse("eos_token_id", &json!(ids), &"one token")),
+    };
+    let forced_last = fields.ids("forced_eos_token_id")?;
+    if forced_last.iter().any(|&id| Some(id) != eos_id) {
+        let name = "forced_eos_token_id";
+        return Err(fields.refuse(name, &json!(forced_last), &"eos_token_id"));
+    }
+    let forced_first: Option<u32> = fields.optional("forced_bos_token_id")?;
+    let mut forbidden = fields.ids("suppress_tokens")?;
+    let words: Option<Vec<Vec<u32>>> = fields.optional("bad_words_ids")?;
+    for word in words.unwrap_or_default() {
+        match word[..] {
+            [id] => forbidden.push(id),
+            _ => return Err(fields.refuse("bad_words_ids", &json!(word), &"one token a word")),
+        }
+    }
+    for (name, ids) in [
+        ("decoder_start_token_id", &[start_id][..]),
+        ("eos_token_id", eos_id.as_slice()),
+        ("forced_bos_token_id", forced_first.as_slice()),
+        ("suppress_tokens", &forbidden),
+    ] {
+        if let Some(id) = ids.iter().find(|&&id| id as usize >= size) {
+            return Err(fields.refuse(name, id, &format!("a token below {size}")));
+        }
+    }
+    let width: Option<usize> = fields.optional("num_beams")?;
+    let alpha: f64 = fields.optional("length_penalty")?.unwrap_or(1.0);
+    if !(0.0..=10.0).contains(&alpha) {
+        return Err(fields.refuse("length_penalty", &alpha, &"a number from 0 to 10"));
+    }
+    let early_stopping: Option<Value> = fields.optional("early_stopping")?;
+    let early_stopping = match early_stopping.unwrap_or(json!(false)) {
+        Value::Bool(false) => EarlyStopping::Heuristic,
+        Value::Bool(true) => EarlyStopping::Full,
+        Value::String(never) if never == "never" => EarlyStopping::Never,
+        other => {
+            let expected = "true, false or \"never\"";
+            return Err(fields.refuse("early_stopping", &other, &expected));
+        }
+    };
+    let no_repeat_ngram: Option<usize> = fields.optional("no_repeat_ngram_size")?;
+    let no_repeat_ngram = no_repeat_ngram.unwrap_or(0);
+    let penalty: f64 = fields.optional("repetition_penalty")?.unwrap_or(1.0);
+    let renormalizes = fields.optional("renormalize_logits")?.unwrap_or(false);
+    if renormalizes && (forced_first.is_some() || penalty != 1.0) {
+        let expected = "false together with forced_bos_token_id or repetition_penalty";
+        return Err(fields.refuse("renormalize_logits", &true, &expected));
+    }
+    // The library `transformers` counts the start token as a token of the target. If the start
+    // token is also the end token, avoiding repetitions would keep targets from ending.
+    if eos_id == Some(start_id) {
+        let model = "for a model whose start token is its end token";
+        if penalty != 1.0 {
+            return Err(fields.refuse("repetition_penalty", &penalty, &format!("1 {model}")));
+        }
+        if no_repeat_ngram == 1 {
+            let expected = format!("0 or at least 2 {model}");
+            return Err(fields.refuse("no_repeat_ngram_size", &1, &expected));
+        }
+    }
+    // `max_length` and `min_length` count the start token, and `max_new_tokens` does not.
+    let max_new: Option<usize> = fields.optional("max_new_tokens")?;
+    let max_length: Option<usize> = fields.optional("max_length")?;
+    let max_length = max_length.map(|most| most.saturating_sub(1).max(1));
+    let min_length: Option<usize> = fields.optional("min_length")?;
+    Ok(GenerateDefaults {
+        beam: Some((width.unwrap_or(1).max(1), LengthPenalty::Power { alpha })),
+        prefix: forced_first.into_iter().collect(),
+        forbidden,
+        no_repeat_ngram,
+        repetition_penalty: penalty,
+        min_length: min_length.map_or(0, |least| least.saturating_sub(1)),
+        max_length: max_new.or(max_length),
+        early_stopping,
+        force_end: !forced_last.is_empty(),
+        normalize_first: !renormalizes,
+        ..GenerateDefaults::new(start_id, eos_id)
+    })
+}
+
+/// Returns the fields of `generation_config.json` for generation settings that
+/// [`read_generation`] may have returned. The caller adds `pad_token_id`.
+pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut set = |name: &str, value: Value| fields.insert(name.into(), value);
+    set("decoder_start_token_id", defaults.bos_id.into());
+    if let Some(eos_id) = defaults.eos_id {
+        set("eos_token_id", eos_id.into());
+        if defaults.force_end {
+            set("forced_eos_token_id", eos_id.into());
+        }
+    }
+    // Without these settings of a beam, the file is that of a model that was not read from a folder.
+    let Some((width, penalty)) = defaults.beam else {
+        return fields;
+    };
+    set("num_beams", width.into());
+    if let LengthPenalty::Power { alpha } = penalty {
+        set("length_penalty", alpha.into());
+    }
+    if let [first] = defaults.prefix[..] {
+        set("forced_bos_token_id", first.into());
+    }
+    if !defaults.forbidden.is_empty() {
+        set("suppress_tokens", json!(defaults.forbidden));
+    }
+    if defaults.no_repeat_ngram > 0 {
+        set("no_repeat_ngram_size", defaults.no_repeat_ngram.into());
+    }
+    if defaults.repetition_penalty != 1.0 {
+        set("repetition_penalty", defaults.repetition_penalty.into());
+    }
+    if defaults.min_length > 0 {
+        // `min_length` counts the start token, as `max_length` does.
+        set("min_length", (defaults.min_length + 1).into());
+    }
+    if let Some(most) = defaults.max_length {
+        set("max_length", (most + 1).into());
+    }
+    let early_stopping = match defaults.early_stopping {
+        EarlyStopping::Heuristic => json!(false),
+        EarlyStopping::Full => json!(true),
+        EarlyStopping::Never => json!("never"),
+    };
+    set("early_stopping", early_stopping);
+    if !defaults.normalize_first {
+        set("renormalize_logits", true.into());
+    }
+    fields
+}
