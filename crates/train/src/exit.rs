@@ -3,34 +3,32 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use clap::ValueEnum;
 use training::error::{DivergedError, UsageError};
 use transformer::generate::GenerateError;
 
 /// How a command ended. The value of each variant is the exit code. If a signal stopped a run, the
 /// code is 128 plus the number of the signal, as in a shell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[repr(u8)]
 pub enum Exit {
+    /// The command succeeded
     Success = 0,
+    /// The command failed: a file, a device or an output could not be used
     Failure = 1,
+    /// Wrong usage: a flag, a setting or an input that you can correct
     Usage = 2,
+    /// Not finite: the loss or a parameter in training, or the outputs of a model
     Diverged = 3,
+    /// A run was stopped by SIGHUP: its terminal was closed
     HungUp = 129,
+    /// A run was stopped by Ctrl-C (SIGINT) or from the dashboard
     Interrupted = 130,
+    /// A run was stopped by SIGTERM
     Terminated = 143,
 }
 
 impl Exit {
-    const ALL: [Self; 7] = [
-        Self::Success,
-        Self::Failure,
-        Self::Usage,
-        Self::Diverged,
-        Self::HungUp,
-        Self::Interrupted,
-        Self::Terminated,
-    ];
-
     /// Returns the variant for a command that failed with `error`.
     pub fn of_error(error: &anyhow::Error) -> Self {
         if error.is::<UsageError>() {
@@ -55,20 +53,6 @@ impl Exit {
     pub fn code(self) -> u8 {
         self as u8
     }
-
-    fn meaning(self) -> &'static str {
-        match self {
-            Self::Success => "The command succeeded",
-            Self::Failure => "The command failed: a file, a device or an output could not be used",
-            Self::Usage => "Wrong usage: a flag, a setting or an input that you can correct",
-            Self::Diverged => {
-                "Not finite: the loss or a parameter in training, or the outputs of a model"
-            }
-            Self::HungUp => "A run was stopped by SIGHUP: its terminal was closed",
-            Self::Interrupted => "A run was stopped by Ctrl-C (SIGINT) or from the dashboard",
-            Self::Terminated => "A run was stopped by SIGTERM",
-        }
-    }
 }
 
 /// Returns whether the error is that a model computed NaN or infinity.
@@ -86,9 +70,10 @@ impl From<Exit> for ExitCode {
 /// Returns the list of all exit codes for the help.
 pub fn help() -> String {
     let mut help = String::from("Exit codes:\n\n");
-    for exit in Exit::ALL {
-        let (code, meaning) = (exit.code(), exit.meaning());
-        writeln!(help, "- {code}: {meaning}").expect("a string can be written");
+    for exit in Exit::value_variants() {
+        let value = exit.to_possible_value().expect("no code is hidden");
+        let meaning = value.get_help().expect("every code has a comment");
+        writeln!(help, "- {}: {meaning}", exit.code()).expect("a string can be written");
     }
     help + "\nA stopped run has a checkpoint of its last step; `train resume RUN` resumes it."
 }
@@ -121,7 +106,7 @@ mod tests {
     fn the_help_lists_every_code() {
         let help = help();
         let lines = help.lines().filter(|line| line.starts_with("- "));
-        assert_eq!(lines.count(), Exit::ALL.len());
+        assert_eq!(lines.count(), Exit::value_variants().len());
         assert!(
             help.contains("- 143: A run was stopped by SIGTERM\n"),
             "{help}"

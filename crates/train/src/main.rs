@@ -19,7 +19,7 @@
 //! | [`exit`] | the exit codes |
 //! | [`group`] | the processes that an MPI launcher has started |
 //! | [`number`] | numbers, durations and sizes as readable text |
-//! | [`plot`] | curves, attention maps and figures of the Transformer paper, as SVG and PNG |
+//! | [`plot`] | curves and attention maps, as SVG |
 //! | [`report`] | runs as one HTML page |
 //! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
 //!

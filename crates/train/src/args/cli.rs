@@ -5,11 +5,11 @@ use std::ffi::OsString;
 use clap::{Arg, ArgAction, CommandFactory, Parser, Subcommand};
 
 use super::bench::BenchArgs;
+use super::completions::CompletionsArgs;
 use super::eval::EvalArgs;
 use super::fit::{FitArgs, HINT};
 use super::generate::GenerateArgs;
 use super::global::GlobalArgs;
-use super::install::{CompletionsArgs, ManArgs};
 use super::plot::PlotArgs;
 use super::presets::PresetsArgs;
 use super::report::ReportArgs;
@@ -66,7 +66,7 @@ pub enum Command {
     Score(ScoreArgs),
     /// Turn lines of text into tokens by a run's tokeniser, and back
     Tokenize(TokenizeArgs),
-    /// Plot the curves and the attention of runs as SVG or PNG files
+    /// Plot the curves and the attention of runs as SVG files
     Plot(PlotArgs),
     /// Write runs as one HTML page: curves, attention, settings
     Report(ReportArgs),
@@ -88,8 +88,6 @@ pub enum Command {
     Presets(PresetsArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// Write manual pages, one for each command
-    Man(ManArgs),
 }
 
 impl Cli {

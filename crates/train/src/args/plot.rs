@@ -8,7 +8,6 @@ use training::error::UsageError;
 
 use super::check::needs;
 use super::run_folder::run_folder;
-use crate::plot::attention::MapOptions;
 use crate::plot::{Progress, RunPlot};
 use training::run::layout::PICTURES;
 
@@ -18,29 +17,16 @@ pub struct PlotArgs {
     /// Folder of a run, or `latest`; several runs are drawn in the same plots
     #[arg(value_name = "RUN", required = true, value_parser = run_folder())]
     pub runs: Vec<PathBuf>,
-    /// Draw only these plots of the run [default: all that it has data for, except perplexity]
+    /// Draw only these plots [default: all that the runs have data for]
     #[arg(long, value_name = "PLOT,...", value_delimiter = ',')]
     pub only: Vec<RunPlot>,
     /// Horizontal axis of the curves
     #[arg(long, value_name = "AXIS", default_value = "steps")]
     pub x: Progress,
-    /// Draw a line for every run [default: runs that differ only in their seed have one line, their
-    /// mean, with an area of one standard deviation on either side]
-    #[arg(long)]
-    pub each_seed: bool,
     /// Source whose attention is drawn, such as "3 1 4" [default: among the first 8 sources of the
     /// test split (text: validation), the longest that has at most 32 tokens, else the shortest]
     #[arg(long, value_name = "TEXT")]
     pub source: Option<String>,
-    /// Draw the attention of these layers only, such as 1,6 [default: all]
-    #[arg(long, value_name = "LAYER,...", value_delimiter = ',')]
-    pub layers: Vec<usize>,
-    /// Draw the mean attention of the heads of each layer [default: every head]
-    #[arg(long)]
-    pub head_mean: bool,
-    /// Write a PNG file beside each SVG file
-    #[arg(long)]
-    pub png: bool,
     /// Folder of the plots [default: RUN/pictures, or pictures for several runs]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
@@ -64,25 +50,14 @@ impl PlotArgs {
             (self.runs.len() == 1, "a single RUN"),
         ] {
             needs("--source", self.source.as_ref(), what, is_met)?;
-            needs("--layers", self.layers.first(), what, is_met)?;
-            needs("--head-mean", self.head_mean.then_some(""), what, is_met)?;
             needs("--only", only, what, is_met)?;
         }
         Ok(())
     }
 
-    /// Returns whether to draw a plot: `--only` names it or, without `--only`, it is not
-    /// the perplexity, which shows the same data as the loss.
+    /// Returns whether to draw a plot.
     pub fn wants(&self, plot: RunPlot) -> bool {
-        self.only.contains(&plot) || (self.only.is_empty() && plot != RunPlot::Perplexity)
-    }
-
-    /// Returns the options that select the attention maps.
-    pub fn map_options(&self) -> MapOptions {
-        MapOptions {
-            layers: self.layers.clone(),
-            is_head_mean: self.head_mean,
-        }
+        self.only.is_empty() || self.only.contains(&plot)
     }
 
     /// Returns the folder that the plots are written to.

@@ -2,13 +2,13 @@
 
 mod backends;
 mod bench;
+mod completions;
 mod dialog;
 mod dry_run;
 mod eval;
 mod fit;
 mod generate;
 mod hypotheses;
-mod install;
 mod lengths;
 mod plot;
 mod presets;

@@ -15,7 +15,7 @@ use crate::args::PlotArgs;
 use crate::args::flags::describe;
 use crate::device::DeviceName;
 use crate::plot::attention::{attention_maps, example_source};
-use crate::plot::{AttentionMaps, ChartOptions, Plot, RunPlot};
+use crate::plot::{AttentionMaps, Plot, RunPlot};
 use crate::terminal::output;
 
 /// Runs the command.
@@ -34,7 +34,7 @@ pub fn run(args: &PlotArgs) -> Result<()> {
     }
     // The maps are computed before the first file is written, so that a wrong source leaves no
     // files.
-    let is_explicit = args.source.is_some() || !args.only.is_empty() || !args.layers.is_empty();
+    let is_explicit = args.source.is_some() || !args.only.is_empty();
     let maps = match &runs[..] {
         [run] if args.wants(RunPlot::Attention) => match attention(args, run, &backend) {
             Err(error) if !is_explicit && error.is::<UsageError>() => {
@@ -45,26 +45,19 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         },
         _ => Vec::new(),
     };
-    let options = ChartOptions {
-        progress: args.x,
-        is_each_seed: args.each_seed,
-        ..ChartOptions::default()
-    };
     for &kind in RunPlot::value_variants() {
         if kind == RunPlot::Attention || !args.wants(kind) {
             continue;
         }
-        if let Some(chart) = kind.draw(&runs, options) {
-            save(args, |ending| kind.file_name(ending), &chart)?;
+        let name = kind.file_name();
+        if let Some(chart) = kind.draw(&runs, args.x) {
+            save(args, &name, &chart)?;
         } else if !args.only.is_empty() {
-            let name = kind.file_name("svg");
             output::note(&format!("no {name}: there are no data for it"));
         }
     }
-    for maps in maps {
-        save(args, |ending| format!("{}.{ending}", maps.name), &maps)?;
-    }
-    Ok(())
+    maps.iter()
+        .try_for_each(|maps| save(args, &maps.file_name(), maps))
 }
 
 /// Returns the attention maps of the last checkpoint of a run.
@@ -83,17 +76,14 @@ fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec
         }
     };
     let name = format!("{}, step {}", run.name, trained.step);
-    attention_maps(&trained.model, dataset, &source, &name, &args.map_options())
+    attention_maps(&trained.model, dataset, &source, &name)
 }
 
-fn save(args: &PlotArgs, name: impl Fn(&str) -> String, plot: &impl Plot) -> Result<()> {
-    for ending in ["svg"].into_iter().chain(args.png.then_some("png")) {
-        let path = args.folder().join(name(ending));
-        let saved = plot.save(&path);
-        saved.map_err(|error| cannot_write(args, &path, error))?;
-        output::result(&path.display().to_string())?;
-    }
-    Ok(())
+fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
+    let path = args.folder().join(name);
+    let saved = plot.save(&path);
+    saved.map_err(|error| cannot_write(args, &path, error))?;
+    output::result(&path.display().to_string())
 }
 
 /// Returns the error for a plot that cannot be written. This is a usage error about `--output` if

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use burn::module::Module;
+use console::style;
 use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::synthetic::AnnotatedCopy;
@@ -18,9 +19,9 @@ use transformer::Transformer;
 use super::lengths;
 use crate::group::Group;
 use crate::metric;
-use crate::plot::attention::{MapOptions, attention_maps, example_source};
+use crate::plot::attention::{attention_maps, example_source};
 use crate::plot::{self, Plot};
-use crate::terminal::{Paint, output};
+use crate::terminal::output;
 
 /// Maximum number of decoded sequences that are printed first, right or wrong. For tasks other than
 /// text, at most the same number of later sequences with wrong outputs follow.
@@ -111,26 +112,19 @@ fn draw_attention(
     };
     let folder = finished.folder.path();
     let run = RunData::summary(folder)?.name;
-    for maps in attention_maps(
-        &finished.model.valid(),
-        dataset,
-        &source,
-        &run,
-        &MapOptions::default(),
-    )? {
-        maps.save(&folder.join(PICTURES).join(format!("{}.svg", maps.name)))?;
+    for maps in attention_maps(&finished.model.valid(), dataset, &source, &run)? {
+        maps.save(&folder.join(PICTURES).join(maps.file_name()))?;
     }
     Ok(())
 }
 
 fn print_decoded(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Result<()> {
-    let (paint, mark) = if decoded.is_exact {
-        (Paint::Good, "(right)")
+    let mark = if decoded.is_exact {
+        style("(right)").green()
     } else {
-        (Paint::Bad, "(wrong)")
+        style("(wrong)").red()
     };
-    let mark = format!("  {}", paint.on_stdout(mark));
-    print_sample(dataset, index, decoded, &mark)
+    print_sample(dataset, index, decoded, &format!("  {mark}"))
 }
 
 /// Prints the source, the reference and the output of an example. `index` is its index in the

@@ -4,7 +4,7 @@ use anyhow::Result;
 use training::error::UsageError;
 
 use super::{
-    backends, bench, eval, fit, generate, install, plot, presets, report, resume, runs, score,
+    backends, bench, completions, eval, fit, generate, plot, presets, report, resume, runs, score,
     tokenize, weights,
 };
 use crate::args::{Cli, Command, Measured};
@@ -45,8 +45,7 @@ pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
         Command::Bench(args) => bench::run(args, group),
         Command::Backends => backends::run(),
         Command::Presets(args) => presets::run(args),
-        Command::Completions(args) => install::completions(args),
-        Command::Man(args) => install::man(args),
+        Command::Completions(args) => completions::run(args),
     }?;
     Ok(Exit::Success)
 }

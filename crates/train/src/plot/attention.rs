@@ -3,9 +3,9 @@
 use anyhow::Result;
 use burn::tensor::Tensor;
 use transformer::generate::Method;
-use transformer::{LayerTrace, Transformer, pad_sequences};
+use transformer::{Transformer, pad_sequences};
 
-use super::heat_map::{AttentionMaps, EASILY_READ, HeadMap};
+use super::heat_map::{AttentionMaps, EASILY_READ};
 use training::data::{Dataset, Split};
 use training::error::{UsageError, quote};
 
@@ -13,39 +13,19 @@ use training::error::{UsageError, quote};
 /// plot.
 const MAX_TOKENS: usize = 512;
 
-/// Options that choose the attention maps to draw.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MapOptions {
-    /// Numbers of the layers, counted from 1; empty for all.
-    pub layers: Vec<usize>,
-    /// Whether each layer has one map, the mean of its heads, instead of one map for each head.
-    pub is_head_mean: bool,
-}
-
 /// Decodes a source greedily, and returns the attention weights for the source and the decoded
 /// output: encoder self-attention, decoder self-attention and cross-attention. `run` is the name of
 /// the run in the titles.
 ///
 /// # Errors
 ///
-/// The source is empty, or longer than the model or a plot allows, a layer does not exist, or
-/// decoding fails.
+/// The source is empty, or longer than the model or a plot allows, or decoding fails.
 pub fn attention_maps(
     model: &Transformer,
     dataset: &dyn Dataset,
     source: &[u32],
     run: &str,
-    options: &MapOptions,
 ) -> Result<Vec<AttentionMaps>> {
-    let layers = model.encoder.layers.len().max(model.decoder.layers.len());
-    if let Some(layer) = options
-        .layers
-        .iter()
-        .find(|layer| !(1..=layers).contains(layer))
-    {
-        let expected = format!("must be from 1 to {layers}, the number of layers of this model");
-        return Err(UsageError::new("--layers", layer, expected).into());
-    }
     let codec = dataset.codec();
     let vocabularies = codec.vocabularies();
     let words = codec.decode_source(source);
@@ -78,52 +58,42 @@ pub fn attention_maps(
     let ids = |ids: &[u32]| pad_sequences(&[ids], model.pad_id(), &device);
     let inspection = model.inspect(ids(source), ids(&inputs));
 
-    let maps = |weights: Vec<Option<Tensor<4>>>| {
-        let layers = (1..).zip(weights);
-        let layers =
-            layers.filter(|(layer, _)| options.layers.is_empty() || options.layers.contains(layer));
-        let layers = layers
-            .filter_map(|(layer, weights)| Some(head_maps(layer, weights?, options.is_head_mean)));
-        layers.collect::<Vec<_>>()
-    };
-    let self_attention = |layers: &[LayerTrace]| {
-        let layers = layers
-            .iter()
-            .map(|layer| Some(layer.self_attention.clone()));
-        maps(layers.collect())
-    };
-    let cross = inspection.decoder.iter();
-    let cross = cross.map(|layer| layer.cross_attention.clone());
-    let cross = maps(cross.collect());
+    let encoder = inspection.encoder.into_iter();
+    let encoder = encoder.map(|layer| head_maps(layer.self_attention));
+    let (mut causal, mut cross) = (Vec::new(), Vec::new());
+    for layer in inspection.decoder {
+        causal.push(head_maps(layer.self_attention));
+        cross.extend(layer.cross_attention.map(head_maps));
+    }
     let tokens =
         |ids: &[u32]| -> Vec<String> { ids.iter().map(|&id| codec.target_label(id)).collect() };
     let source_tokens = source.iter().map(|&id| codec.source_label(id));
     let source_tokens: Vec<String> = source_tokens.collect();
     let target = codec.decode_target(&hypothesis.tokens);
     let encoder = AttentionMaps {
-        name: "attention-encoder",
+        kind: "encoder",
         title: format!("Encoder self-attention, run {run}"),
         subtitle: format!("source {words}"),
         row_label: "source token (query)",
         column_label: "source token (key)",
         rows: source_tokens.clone(),
         columns: source_tokens,
-        layers: self_attention(&inspection.encoder),
+        layers: encoder.collect(),
         is_causal: false,
     };
     let decoder = AttentionMaps {
-        name: "attention-decoder",
+        kind: "decoder",
         title: format!("Decoder self-attention, run {run}"),
         subtitle: format!("source {words}  →  target {target}"),
         row_label: "target token (query)",
         column_label: "target token (key)",
         rows: tokens(&inputs),
         columns: tokens(&inputs),
-        layers: self_attention(&inspection.decoder),
+        layers: causal,
         is_causal: true,
     };
     let cross = AttentionMaps {
-        name: "attention-cross",
+        kind: "cross",
         title: format!("Cross-attention from decoder to source, run {run}"),
         row_label: "predicted token (query)",
         rows: tokens(&predicted),
@@ -142,40 +112,21 @@ pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
     let examples = dataset.held_out(seed, Split::Test, 8);
     let sources = examples.into_iter().map(|example| example.source);
     let drawable = sources.filter(|source| (1..=MAX_TOKENS).contains(&source.len()));
-    drawable.reduce(|best, source| {
-        let (short, long) = if best.len() <= source.len() {
-            (best, source)
-        } else {
-            (source, best)
-        };
-        if long.len() <= EASILY_READ {
-            long
-        } else {
-            short
-        }
-    })
+    let drawable: Vec<Vec<u32>> = drawable.collect();
+    let readable = drawable.iter().filter(|it| it.len() <= EASILY_READ);
+    let longest = readable.max_by_key(|it| it.len());
+    let chosen = longest.or_else(|| drawable.iter().min_by_key(|it| it.len()));
+    chosen.cloned()
 }
 
-/// Returns a map for each head, or one map of the mean of the heads. `weights` has the shape `[1,
-/// heads, rows, columns]`.
-fn head_maps(layer: usize, weights: Tensor<4>, is_mean: bool) -> Vec<HeadMap> {
-    let [_, heads, rows, columns] = weights.dims();
-    let weights = if is_mean {
-        weights.mean_dim(1)
-    } else {
-        weights
-    };
+/// Returns the weights of each head. `weights` has the shape `[1, heads, rows, columns]`.
+fn head_maps(weights: Tensor<4>) -> Vec<Vec<f32>> {
+    let [_, _, rows, columns] = weights.dims();
     let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
-    let maps = (1..).zip(weights.chunks(rows * columns));
-    let maps = maps.map(|(head, weights)| HeadMap {
-        title: if is_mean {
-            format!("layer {layer}, mean of {heads} heads")
-        } else {
-            format!("layer {layer}, head {head}")
-        },
-        weights: weights.to_vec(),
-    });
-    maps.collect()
+    weights
+        .chunks(rows * columns)
+        .map(<[f32]>::to_vec)
+        .collect()
 }
 
 #[cfg(test)]
@@ -187,15 +138,6 @@ mod tests {
     use training::config::RunConfig;
 
     fn maps(layers: usize, heads: usize, source: &[u32]) -> Result<Vec<AttentionMaps>> {
-        maps_of(layers, heads, source, &MapOptions::default())
-    }
-
-    fn maps_of(
-        layers: usize,
-        heads: usize,
-        source: &[u32],
-        options: &MapOptions,
-    ) -> Result<Vec<AttentionMaps>> {
         let mut config = RunConfig::copy();
         config.model = config
             .model
@@ -206,27 +148,24 @@ mod tests {
             .with_d_ff(16);
         let dataset = config.check()?.expect("copy needs no files");
         let model = config.model.init_seeded(0, &Device::flex())?;
-        attention_maps(&model, dataset.as_ref(), source, "mine", options)
+        attention_maps(&model, dataset.as_ref(), source, "mine")
     }
 
     #[test]
     fn there_is_a_map_for_every_layer_and_head_of_each_attention() {
         let maps = maps(3, 2, &[4, 5, 6, 7]).unwrap();
-        let names: Vec<&str> = maps.iter().map(|maps| maps.name).collect();
-        assert_eq!(
-            names,
-            ["attention-encoder", "attention-decoder", "attention-cross"]
-        );
+        let names: Vec<&str> = maps.iter().map(|maps| maps.kind).collect();
+        assert_eq!(names, ["encoder", "decoder", "cross"]);
         for maps in &maps {
             assert_eq!((maps.layers.len(), maps.layers[0].len()), (3, 2));
             let columns = maps.columns.len();
-            for HeadMap { weights, .. } in maps.layers.iter().flatten() {
+            for weights in maps.layers.iter().flatten() {
                 assert_eq!(weights.len(), maps.rows.len() * columns);
                 for (row, weights) in weights.chunks(columns).enumerate() {
                     let sum: f32 = weights.iter().sum();
-                    assert!((sum - 1.0).abs() < 1e-5, "{}: {sum}", maps.name);
+                    assert!((sum - 1.0).abs() < 1e-5, "{}: {sum}", maps.kind);
                     let masked = weights.iter().skip(row + 1).all(|&weight| weight == 0.0);
-                    assert!(masked || !maps.is_causal, "{}, row {row}", maps.name);
+                    assert!(masked || !maps.is_causal, "{}, row {row}", maps.kind);
                 }
             }
             let svg = maps.svg().unwrap();
@@ -240,33 +179,6 @@ mod tests {
         // The inputs of the decoder are its outputs, shifted right by one, after the begin token.
         assert_eq!(maps[1].rows[0], "<bos>");
         assert_eq!(maps[1].rows[1..], maps[2].rows[..maps[2].rows.len() - 1]);
-    }
-
-    #[test]
-    fn layers_can_be_chosen_and_heads_averaged() {
-        let options = |layers: &[usize], is_head_mean| MapOptions {
-            layers: layers.into(),
-            is_head_mean,
-        };
-        let source = [4, 5, 6];
-        let all = maps(3, 2, &source).unwrap();
-        let means = maps_of(3, 2, &source, &options(&[1, 3], true)).unwrap();
-        for (all, means) in all.iter().zip(&means) {
-            assert_eq!((means.layers.len(), means.layers[1].len()), (2, 1));
-            assert_eq!(means.layers[1][0].title, "layer 3, mean of 2 heads");
-            let [one, two] = &all.layers[2][..] else {
-                panic!("{all:?}");
-            };
-            let heads = one.weights.iter().zip(&two.weights);
-            for (mean, (one, two)) in means.layers[1][0].weights.iter().zip(heads) {
-                assert!((mean - (one + two) / 2.0).abs() < 1e-6);
-            }
-        }
-        for layer in [0, 4] {
-            let error = maps_of(3, 2, &source, &options(&[layer], false)).unwrap_err();
-            let expected = format!("--layers {layer}: must be from 1 to 3");
-            assert!(error.to_string().starts_with(&expected), "{error}");
-        }
     }
 
     #[test]

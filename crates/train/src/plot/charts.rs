@@ -17,9 +17,6 @@ use crate::number::grouped;
 pub enum RunPlot {
     /// Training and validation loss
     Loss,
-    /// Perplexity: the exponential of the validation loss, and of a training loss without label
-    /// smoothing
-    Perplexity,
     /// Token accuracy and exact match on the validation split
     Accuracy,
     /// BLEU and chrF on the validation split, of --task text
@@ -60,50 +57,21 @@ fn progress_at(run: &RunData, progress: Progress, step: f64) -> Option<f64> {
     Some(curve[known.checked_sub(1)?].1)
 }
 
-/// How charts are drawn.
-#[derive(Clone, Copy, Debug)]
-pub struct ChartOptions {
-    /// Quantity of the horizontal axis. Charts by length ignore it.
-    pub progress: Progress,
-    /// Whether each run has its own line. Otherwise, runs that differ only in their seed share one
-    /// line, which is their mean.
-    pub is_each_seed: bool,
-    /// Whether the title is drawn.
-    pub has_title: bool,
-    /// Width in pixels.
-    pub width: f64,
-}
-
-impl Default for ChartOptions {
-    fn default() -> Self {
-        Self {
-            progress: Progress::default(),
-            is_each_seed: false,
-            has_title: true,
-            width: 820.0,
-        }
-    }
-}
-
-/// The vertical axis of losses, perplexities and gradient norms is logarithmic if the largest value
+/// The vertical axis of losses and gradient norms is logarithmic if the largest value
 /// is at least this many times the median. On a linear axis, half of the values would then lie in
 /// the lowest fifth.
 const LOG_RATIO: f64 = 5.0;
 
-/// Maximum number of intervals between the ticks of the vertical axis.
+/// Maximum number of intervals between the ticks of the vertical axis, and of the horizontal one.
 const INTERVALS: usize = 9;
+const X_INTERVALS: usize = 7;
 
 impl RunPlot {
-    /// Returns the name on the command line, such as `learning-rate`.
-    pub fn name(self) -> String {
+    /// Returns the name of the plot's file, such as `learning_rate.svg`. The files of attention maps
+    /// have other names.
+    pub fn file_name(self) -> String {
         let name = self.to_possible_value().expect("no plot is skipped");
-        name.get_name().to_owned()
-    }
-
-    /// Returns the name of a file of the plot, such as `learning_rate.svg`. The files of attention
-    /// maps have other names.
-    pub fn file_name(self, ending: &str) -> String {
-        format!("{}.{ending}", self.name().replace('-', "_"))
+        format!("{}.svg", name.get_name().replace('-', "_"))
     }
 
     /// Returns the title, and the metrics in drawing order. The last one is the most important.
@@ -111,7 +79,6 @@ impl RunPlot {
     pub fn metrics(self) -> (&'static str, &'static [&'static str]) {
         match self {
             Self::Loss => ("Loss", &["loss", "valid_loss"]),
-            Self::Perplexity => ("Perplexity", &["loss", "valid_loss"]),
             Self::Accuracy => (
                 "Accuracy on the validation split",
                 &["token_accuracy", "exact_match"],
@@ -125,59 +92,52 @@ impl RunPlot {
         }
     }
 
-    /// Returns the values of a metric by step or by length; empty without data. If training has
-    /// label smoothing, its perplexity is empty, because the exponential of a smoothed loss is not
-    /// a perplexity.
+    /// Returns the values of a metric by step or by length; empty without data.
     fn points(self, run: &RunData, field: &str) -> Vec<Point> {
-        let points = run.curves.get(field).iter().copied();
-        match self {
-            Self::Lengths => {
-                let value = |score: &LengthScore| match field {
-                    "exact_match" => score.exact_match,
-                    _ => score.token_accuracy,
-                };
-                let point = |score: &LengthScore| Some((score.length as f64, value(score)?));
-                run.lengths.iter().filter_map(point).collect()
-            }
-            Self::Perplexity if field == "loss" && run.label_smoothing() > 0.0 => Vec::new(),
-            Self::Perplexity => points.map(|(step, loss)| (step, loss.exp())).collect(),
-            _ => points.collect(),
+        if self != Self::Lengths {
+            return run.curves.get(field).to_vec();
         }
+        let value = |score: &LengthScore| match field {
+            "exact_match" => score.exact_match,
+            _ => score.token_accuracy,
+        };
+        let point = |score: &LengthScore| Some((score.length as f64, value(score)?));
+        run.lengths.iter().filter_map(point).collect()
     }
 
     /// Draws the curves of one run or several. Returns `None` if the runs have no data for them.
     ///
     /// A single run, or runs that differ in their seed only, have a line for each metric. In other
     /// charts, each run has one line, of the most important metric that it has data for.
-    pub fn draw(self, runs: &[RunData], options: ChartOptions) -> Option<LineChart> {
+    pub fn draw(self, runs: &[RunData], progress: Progress) -> Option<LineChart> {
         let (what, fields) = self.metrics();
-        let groups = if options.is_each_seed {
-            (0..runs.len()).map(|index| vec![index]).collect()
-        } else {
-            seed_groups(runs)
+        let with_data = |group: Vec<usize>| {
+            let has_data = |field: &&&str| {
+                let mut runs = group.iter().map(|&index| &runs[index]);
+                runs.any(|run| !self.points(run, field).is_empty())
+            };
+            let fields: Vec<&str> = fields.iter().filter(has_data).copied().collect();
+            let last = fields.last().copied()?;
+            Some((group, fields, last))
         };
-        let has_data = |index: &usize, field: &str| !self.points(&runs[*index], field).is_empty();
-        let fields_of = |group: &[usize]| {
-            let fields = fields.iter().copied();
-            let fields = fields.filter(|field| group.iter().any(|index| has_data(index, field)));
-            fields.collect::<Vec<_>>()
-        };
-        let with_data = groups.iter().map(|group| (group, fields_of(group)));
-        let with_data: Vec<_> = with_data.filter(|(_, fields)| !fields.is_empty()).collect();
-        let count: usize = with_data.iter().map(|(group, _)| group.len()).sum();
-        let mut title = match (&with_data[..], count) {
-            ([], _) => return None,
-            ([(group, _)], 1) => format!("{what}, run {}", runs[group[0]].name),
-            ([_], _) => format!("{what} of {count} seeds"),
-            _ => format!("{what} of {count} runs"),
-        };
+        let groups: Vec<_> = seed_groups(runs)
+            .into_iter()
+            .filter_map(with_data)
+            .collect();
+        let count: usize = groups.iter().map(|(group, ..)| group.len()).sum();
+        let (first, _, metric) = groups.first()?;
         let mut lines = Vec::new();
-        if let [(group, fields)] = &with_data[..] {
+        let mut title;
+        if let [(group, fields, _)] = &groups[..] {
+            title = match count {
+                1 => format!("{what}, run {}", runs[first[0]].name),
+                _ => format!("{what} of {count} seeds"),
+            };
             for field in fields {
-                let label = metric_label(&runs[group[0]], field);
-                lines.extend(self.lines(runs, group, field, label, None, options));
+                let label = metric_label(&runs[first[0]], field);
+                lines.extend(self.lines(runs, group, field, label, None, progress));
             }
-            let clip = &runs[group[0]].config["optimization"]["optimizer"]["clip_norm"];
+            let clip = &runs[first[0]].config["optimization"]["optimizer"]["clip_norm"];
             if let (Self::GradientNorm, Some(clip), Some(line)) =
                 (self, clip.as_f64(), lines.last())
             {
@@ -191,15 +151,13 @@ impl RunPlot {
                 });
             }
         } else {
+            title = format!("{what} of {count} runs");
             let names = labels(runs);
-            let last = |fields: &[&'static str]| fields[fields.len() - 1];
-            let first = last(&with_data[0].1);
-            let is_same = with_data.iter().all(|(_, fields)| last(fields) == first);
+            let is_same = groups.iter().all(|(.., other)| other == metric);
             if is_same && fields.len() > 1 {
-                title += &format!(": {}", metric::label(first));
+                title += &format!(": {}", metric::label(metric));
             }
-            for (group, fields) in &with_data {
-                let field = last(fields);
+            for (group, _, field) in &groups {
                 let mut label = names[group[0]].clone();
                 if !is_same {
                     label += &format!(", {}", metric::label(field));
@@ -207,34 +165,31 @@ impl RunPlot {
                 let color = Some(group[0]);
                 // If there is another line before the last, it has the raw values, which would hide
                 // the lines of other runs.
-                lines.extend(self.lines(runs, group, field, label, color, options).pop());
+                lines.extend(self.lines(runs, group, field, label, color, progress).pop());
             }
         }
-        let rings = lines.iter().filter(|line| line.ring.is_some()).count();
-        let best = runs.iter().find_map(|run| run.best);
-        let ring_label = match (rings, count, best) {
-            (0, ..) => String::new(),
-            (_, 1, Some(best)) => format!("best checkpoint (step {})", grouped(best.step)),
+        let has_ring = lines.iter().any(|line| line.ring.is_some());
+        let ring_label = match &runs[first[0]].best {
+            _ if !has_ring => String::new(),
+            Some(best) if count == 1 => format!("best checkpoint (step {})", grouped(best.step)),
             _ => "best checkpoint".into(),
         };
         let trained = runs.iter().flat_map(|run| &run.lengths);
-        let trained = trained
-            .filter(|score| score.trained)
-            .map(|score| score.length as f64);
-        let from = trained
+        let trained = trained.filter(|score| score.trained && self == Self::Lengths);
+        let trained = trained.map(|score| score.length as f64);
+        let band = trained
             .clone()
             .reduce(f64::min)
-            .filter(|_| self == Self::Lengths);
-        let band = from.zip(trained.reduce(f64::max));
+            .zip(trained.reduce(f64::max));
         (!lines.is_empty()).then(|| LineChart {
             title,
-            has_title: options.has_title,
-            x: self.x_axis(&lines, options),
-            y: self.y_axis(&lines),
+            x: self.x_axis(&lines, progress),
+            // The lower end of a spread can be near 0 or negative, which a logarithmic axis cannot
+            // show.
+            y: self.y_axis(lines.iter().flat_map(Line::heights), INTERVALS, true),
             lines,
             band: band.map(|(from, to)| (from - 0.5, to + 0.5, "lengths of training")),
             ring_label,
-            width: options.width,
         })
     }
 
@@ -248,7 +203,7 @@ impl RunPlot {
         field: &'static str,
         label: String,
         color: Option<usize>,
-        options: ChartOptions,
+        progress: Progress,
     ) -> Vec<Line> {
         let with_data = group
             .iter()
@@ -272,7 +227,7 @@ impl RunPlot {
             }
             let known = runs
                 .iter()
-                .filter_map(|run| progress_at(run, options.progress, step));
+                .filter_map(|run| progress_at(run, progress, step));
             let known: Vec<f64> = known.collect();
             let mean = known.iter().sum::<f64>() / known.len() as f64;
             (!known.is_empty()).then_some((mean, value))
@@ -318,15 +273,14 @@ impl RunPlot {
         lines
     }
 
-    fn x_axis(self, lines: &[Line], options: ChartOptions) -> Axis {
+    fn x_axis(self, lines: &[Line], progress: Progress) -> Axis {
         let values = lines
             .iter()
             .flat_map(|line| &line.points)
             .map(|point| point.0);
         let first = values.clone().fold(f64::MAX, f64::min);
         let last = values.fold(0.0, f64::max);
-        let most = (options.width / 90.0) as usize;
-        let (label, range, least) = match options.progress {
+        let (label, range, least) = match progress {
             _ if self == Self::Lengths => (
                 "length of the source (symbols)",
                 first - 0.5..last + 0.5,
@@ -336,58 +290,30 @@ impl RunPlot {
             Progress::Tokens => ("target tokens trained on", 0.0..last.max(1.0), 1.0),
             Progress::Seconds => ("training time (s)", 0.0..last.max(1e-3), 0.0),
         };
-        Axis::within(label, range, most, least)
+        Axis::within(label, range, X_INTERVALS, least)
     }
 
-    /// Returns the vertical axis for the values of the lines. The lower end of a spread can be
-    /// near 0 or negative, which a logarithmic axis cannot show, so only its upper end counts.
-    fn y_axis(self, lines: &[Line]) -> Axis {
-        let points = lines.iter().flat_map(|line| &line.points);
-        let spread = lines.iter().flat_map(|line| &line.spread);
-        let values = points.chain(spread).map(|point| point.1);
-        let (label, largest) = self.y_range();
-        if let Some(largest) = largest {
-            return Axis::around(label, 0.0, largest, INTERVALS);
+    /// Returns the vertical axis for values, with at most `most` + 1 ticks. It is logarithmic if it
+    /// may be and most values would be hard to tell apart otherwise, else it begins at 0.
+    pub fn y_axis(self, values: impl Iterator<Item = f64>, most: usize, may_be_log: bool) -> Axis {
+        let (label, is_log) = match self {
+            Self::Loss => ("cross-entropy (nats per token)", may_be_log),
+            Self::GradientNorm => ("global gradient norm", may_be_log),
+            Self::LearningRate => ("learning rate", false),
+            Self::Throughput => ("target tokens per second", false),
+            Self::Bleu => return Axis::around("BLEU, chrF (0 to 100)", 0.0, 100.0, most),
+            _ => return Axis::around("accuracy", 0.0, 1.0, most),
+        };
+        let positive = values.filter(|value| value.is_finite() && *value > 0.0);
+        let mut positive: Vec<f64> = positive.collect();
+        positive.sort_by(f64::total_cmp);
+        let largest = positive.last().copied().unwrap_or(0.0);
+        match positive.get(positive.len() / 2) {
+            Some(&median) if is_log && largest >= LOG_RATIO * median => {
+                Axis::log(label, positive[0].max(largest * 1e-9), largest, most)
+            }
+            _ => Axis::around(label, 0.0, largest, most),
         }
-        y_axis(label, values, self.may_be_log(), INTERVALS)
-    }
-
-    /// Returns the label of the vertical axis, and its end if that is the same for all runs.
-    pub fn y_range(self) -> (&'static str, Option<f64>) {
-        match self {
-            Self::Loss => ("cross-entropy (nats per token)", None),
-            Self::Perplexity => ("perplexity (per token)", None),
-            Self::LearningRate => ("learning rate", None),
-            Self::GradientNorm => ("global gradient norm", None),
-            Self::Throughput => ("target tokens per second", None),
-            Self::Bleu => ("BLEU, chrF (0 to 100)", Some(100.0)),
-            _ => ("accuracy", Some(1.0)),
-        }
-    }
-
-    /// Returns whether the vertical axis may be logarithmic.
-    pub fn may_be_log(self) -> bool {
-        [Self::Loss, Self::Perplexity, Self::GradientNorm].contains(&self)
-    }
-}
-
-/// Returns an axis for values: logarithmic if it may be and most of them would be hard to tell apart
-/// otherwise, else from 0.
-pub fn y_axis(
-    label: &'static str,
-    values: impl Iterator<Item = f64>,
-    may_be_log: bool,
-    most: usize,
-) -> Axis {
-    let positive = values.filter(|value| value.is_finite() && *value > 0.0);
-    let mut positive: Vec<f64> = positive.collect();
-    positive.sort_by(f64::total_cmp);
-    let largest = positive.last().copied().unwrap_or(0.0);
-    match positive.get(positive.len() / 2) {
-        Some(&median) if may_be_log && largest >= LOG_RATIO * median => {
-            Axis::log(label, positive[0].max(largest * 1e-9), largest, most)
-        }
-        _ => Axis::around(label, 0.0, largest, most),
     }
 }
 

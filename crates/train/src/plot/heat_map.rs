@@ -1,19 +1,18 @@
 //! Maps of attention weights: a cell for each pair of tokens, darker where the weight is larger.
 
-use plotters::backend::DrawingBackend;
 use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
 use super::axis::Axis;
 use super::file::{Area, Drawn, Plot};
-use super::style::{FAINT, INK, LABEL, TITLE, fit, font, width};
+use super::style::{FAINT, INK, LABEL, SCALE, TITLE, fit, font, stroke, units, width};
 
 /// The attention weights of one kind of attention, such as cross-attention, for one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionMaps {
-    /// Name of the files, without extension.
-    pub name: &'static str,
+    /// Kind of attention: `encoder`, `decoder` or `cross`.
+    pub kind: &'static str,
     /// Title above all maps.
     pub title: String,
     /// Source and, in maps of the decoder, target. It is below the title.
@@ -26,19 +25,10 @@ pub struct AttentionMaps {
     pub rows: Vec<String>,
     /// A token for each column.
     pub columns: Vec<String>,
-    /// Maps of each layer: one for each head, or one for the mean of the heads.
-    pub layers: Vec<Vec<HeadMap>>,
+    /// Weights of each layer and each head, in row-major order.
+    pub layers: Vec<Vec<Vec<f32>>>,
     /// Whether a query cannot attend to keys after its own position.
     pub is_causal: bool,
-}
-
-/// The attention weights of one head, or of the mean of all heads of a layer.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HeadMap {
-    /// Title above the map.
-    pub title: String,
-    /// Weights in row-major order, one for each cell of the map.
-    pub weights: Vec<f32>,
 }
 
 /// Font size of tokens, in pixels.
@@ -83,10 +73,15 @@ struct Panel {
 }
 
 impl AttentionMaps {
+    /// Returns the name of the file.
+    pub fn file_name(&self) -> String {
+        format!("attention-{}.svg", self.kind)
+    }
+
     /// Returns the weight with the darkest colour: 1 or, if no weight is above 0.5, as in long
     /// sequences, a round number that no weight exceeds.
     fn largest(&self) -> f32 {
-        let weights = self.layers.iter().flatten().flat_map(|map| &map.weights);
+        let weights = self.layers.iter().flatten().flatten();
         let largest = weights.copied().fold(0.0, f32::max);
         if largest > 0.5 {
             1.0
@@ -110,7 +105,7 @@ impl AttentionMaps {
         let is_upward = column + 2.0 > cell * stride as f64;
         let below = if is_upward { column } else { TOKEN } + 8.0;
         let beside = widest(&self.rows) + 8.0;
-        let across = (cell * columns).max(width("layer 10, mean of 10 heads", TOKEN));
+        let across = (cell * columns).max(width("layer 10, head 10", TOKEN));
         let width = beside + across + GAP;
         let height = PANEL_TITLE + cell * rows + below + GAP;
         Panel {
@@ -133,24 +128,15 @@ impl AttentionMaps {
     ///
     /// The labels are drawn here, because plotters would centre rotated labels on their axis, where
     /// they would cover the map.
-    fn draw_map<B: DrawingBackend>(
-        &self,
-        area: &Area<B>,
-        scale: f64,
-        panel: &Panel,
-        weights: &[f32],
-        largest: f32,
-    ) -> Drawn<B> {
+    fn draw_map(&self, area: &Area, panel: &Panel, weights: &[f32], largest: f32) -> Drawn {
         let (rows, columns) = (self.rows.len(), self.columns.len());
         // Returns the upper left corner of a cell, in units of the area. An index plus 0.5 gives
         // the middle of a cell.
         let at = |column: f64, row: f64| {
             let x = panel.tokens.0 + panel.cell * column;
-            let y = PANEL_TITLE + panel.cell * row;
-            ((x * scale).round() as i32, (y * scale).round() as i32)
+            (units(x), units(PANEL_TITLE + panel.cell * row))
         };
-        let units = |pixels: f64| (pixels * scale) as i32;
-        let gap = if panel.cell >= 8.0 { scale as u32 } else { 0 };
+        let gap = if panel.cell >= 8.0 { SCALE as u32 } else { 0 };
         for (row, weights) in weights.chunks(columns).enumerate() {
             let y = row as f64;
             if self.is_causal && row + 1 < columns {
@@ -166,9 +152,9 @@ impl AttentionMaps {
             }
         }
         let corners = [at(0.0, 0.0), at(columns as f64, rows as f64)];
-        area.draw(&Rectangle::new(corners, BORDER.stroke_width(scale as u32)))?;
+        area.draw(&Rectangle::new(corners, stroke(BORDER, 1.0)))?;
 
-        let token = font(TOKEN * scale, INK);
+        let token = font(TOKEN, INK);
         let right = token.pos(Pos::new(HPos::Right, VPos::Center));
         for (row, text) in self.rows.iter().enumerate().step_by(panel.stride) {
             let (x, y) = at(0.0, row as f64 + 0.5);
@@ -206,29 +192,29 @@ impl Plot for AttentionMaps {
         (width, (lower + LABEL).max(scale) + GAP)
     }
 
-    /// Draws a row of maps for each layer, with a column for each head or one column for their
-    /// mean.
-    fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B> {
-        let at = |x: f64, y: f64| ((x * scale).round() as i32, (y * scale).round() as i32);
+    /// Draws a row of maps for each layer, with a column for each head.
+    fn draw(&self, area: &Area) -> Drawn {
+        let at = |x, y| (units(x), units(y));
         let widest = self.size().0 - LEFT - 12.0;
         let title = fit(&self.title, TITLE, widest);
-        area.draw_text(&title, &font(TITLE * scale, INK), at(LEFT, 16.0))?;
+        area.draw_text(&title, &font(TITLE, INK), at(LEFT, 16.0))?;
         let subtitle = fit(&self.subtitle, LABEL, widest);
-        area.draw_text(&subtitle, &font(LABEL * scale, FAINT), at(LEFT, 39.0))?;
+        area.draw_text(&subtitle, &font(LABEL, FAINT), at(LEFT, 39.0))?;
 
         let (panel, largest) = (self.panel(), self.largest());
         let (layers, heads) = (self.layers.len(), self.layers[0].len());
         let (right, lower) = self.end(&panel);
         let (corner, size) = (at(LEFT, HEAD), at(right - LEFT, lower - HEAD));
         let maps = area.clone().shrink(corner, size);
-        let areas = maps.split_evenly((layers, heads)).into_iter();
-        let token = font(TOKEN * scale, INK);
-        for (area, map) in areas.zip(self.layers.iter().flatten()) {
-            let style = font((TOKEN + 1.0) * scale, INK);
-            area.draw_text(&map.title, &style, at(panel.tokens.0, 3.0))?;
-            self.draw_map(&area, scale, &panel, &map.weights, largest)?;
+        let areas = maps.split_evenly((layers, heads));
+        let token = font(TOKEN, INK);
+        for (index, (area, weights)) in areas.iter().zip(self.layers.iter().flatten()).enumerate() {
+            let title = format!("layer {}, head {}", index / heads + 1, index % heads + 1);
+            let style = font(TOKEN + 1.0, INK);
+            area.draw_text(&title, &style, at(panel.tokens.0, 3.0))?;
+            self.draw_map(area, &panel, weights, largest)?;
         }
-        let label = font(LABEL * scale, INK);
+        let label = font(LABEL, INK);
         let below = at(LEFT + panel.tokens.0, lower - GAP + 8.0);
         area.draw_text(self.column_label, &label, below)?;
         let middle = Pos::new(HPos::Center, VPos::Center);
@@ -245,7 +231,7 @@ impl Plot for AttentionMaps {
             area.draw(&Rectangle::new(corners, color.filled()))?;
         }
         let corners = [at(x, y), at(x + BAR.0, y + BAR.1)];
-        area.draw(&Rectangle::new(corners, BORDER.stroke_width(scale as u32)))?;
+        area.draw(&Rectangle::new(corners, stroke(BORDER, 1.0)))?;
         let beside = x + BAR.0 + 8.0;
         area.draw_text(&largest.to_string(), &token, at(beside, y))?;
         area.draw_text("weight", &token, at(beside, y + BAR.1 / 2.0))?;
@@ -297,10 +283,6 @@ mod tests {
     #[test]
     fn marks_stay_inside_whatever_the_tokens() {
         let tokens = |count: usize, token: &str| vec![token.to_owned(); count];
-        let map = |cells: usize| HeadMap {
-            title: "layer 1, head 1".into(),
-            weights: vec![0.01; cells],
-        };
         for (rows, columns, token) in [
             (1, 1, "7"),
             (18, 17, "<bos>"),
@@ -313,14 +295,14 @@ mod tests {
             (200, 200, "1"),
         ] {
             let maps = AttentionMaps {
-                name: "attention-cross",
+                kind: "cross",
                 title: "title".into(),
                 subtitle: "words ".repeat(99),
                 row_label: "rows",
                 column_label: "columns",
                 rows: tokens(rows, token),
                 columns: tokens(columns, token),
-                layers: vec![vec![map(rows * columns); 2]; 2],
+                layers: vec![vec![vec![0.01; rows * columns]; 2]; 2],
                 is_causal: true,
             };
             let svg = maps.svg().unwrap();

@@ -1,6 +1,5 @@
 //! Line charts: title, legend, axes and lines, with the legend above the plot area.
 
-use plotters::backend::DrawingBackend;
 use plotters::chart::ChartBuilder;
 use plotters::element::{Circle, DashedPathElement, PathElement, Polygon, Rectangle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -10,7 +9,9 @@ use training::run::Point;
 
 use super::axis::Axis;
 use super::file::{Area, Drawn, Plot};
-use super::style::{FAINT, GRID, INK, LABEL, SERIES, SHADE, TITLE, fit, font, width};
+use super::style::{
+    FAINT, GRID, INK, LABEL, SCALE, SERIES, SHADE, TITLE, fit, font, stroke, units, width,
+};
 use crate::metric;
 
 /// A line of a chart.
@@ -37,10 +38,8 @@ pub struct Line {
 /// A chart of lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineChart {
-    /// Title above the legend.
+    /// Title above the legend; empty for none.
     pub title: String,
-    /// Whether the title is drawn.
-    pub has_title: bool,
     /// Horizontal axis, which is linear.
     pub x: Axis,
     pub y: Axis,
@@ -50,8 +49,6 @@ pub struct LineChart {
     pub band: Option<(f64, f64, &'static str)>,
     /// Legend text for the rings around points; empty without rings.
     pub ring_label: String,
-    /// Width in pixels.
-    pub width: f64,
 }
 
 /// The x and the y coordinate of a point, in units of the drawing area.
@@ -63,8 +60,10 @@ pub const DASHES: [(f64, f64); 3] = [(7.0, 4.0), (2.5, 3.0), (14.0, 4.0)];
 /// Maximum number of points of a line with markers.
 const MARKERS: usize = 60;
 
-/// Height of the plot area as a share of the width of the chart.
-const HEIGHT: f64 = 0.41;
+/// Width of a chart in pixels.
+const WIDTH: f64 = 680.0;
+/// Height of the plot area in pixels.
+const HEIGHT: f64 = 280.0;
 /// Height of the title, in pixels.
 const HEAD: f64 = 31.0;
 /// Height of the x axis with its labels, in pixels.
@@ -129,8 +128,8 @@ impl LineChart {
         let keys = lines
             .chain(band)
             .chain(ring.map(|label| (Key::Ring, label)));
-        let (left, right) = (self.left(), self.width - 16.0);
-        let head = if self.has_title { HEAD } else { 0.0 };
+        let (left, right) = (self.left(), WIDTH - 16.0);
+        let head = if self.title.is_empty() { 0.0 } else { HEAD };
         let (mut x, mut y) = (left, head + EDGE + ROW / 2.0);
         let entry = |(key, label)| {
             let label = fit(label, LABEL, right - left - KEY.0 - KEY.1);
@@ -169,7 +168,7 @@ impl LineChart {
             }
         });
         Hover {
-            edges: (self.left() / self.width, 1.0 - RIGHT / self.width),
+            edges: (self.left() / WIDTH, 1.0 - RIGHT / WIDTH),
             range: (self.x.range.start, self.x.range.end),
             x_label: self.x.label,
             lines: lines.collect(),
@@ -184,22 +183,15 @@ impl Plot for LineChart {
 
     fn size(&self) -> (f64, f64) {
         let (_, top) = self.legend();
-        (self.width, top + (HEIGHT * self.width).round() + X_LABELS)
+        (WIDTH, top + HEIGHT + X_LABELS)
     }
 
-    fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B> {
-        let units = |pixels: f64| (pixels * scale).round() as i32;
+    fn draw(&self, area: &Area) -> Drawn {
         let left = self.left();
         let (entries, top) = self.legend();
-        if self.has_title {
-            let title = fit(&self.title, TITLE, self.width - left - 12.0);
-            area.draw_text(
-                &title,
-                &font(TITLE * scale, INK),
-                (units(left), units(14.0)),
-            )?;
-        }
-        let labels = font(LABEL * scale, INK);
+        let title = fit(&self.title, TITLE, WIDTH - left - 12.0);
+        area.draw_text(&title, &font(TITLE, INK), (units(left), units(14.0)))?;
+        let labels = font(LABEL, INK);
         let mut chart = ChartBuilder::on(area)
             .margin_top(units(top))
             .margin_right(units(RIGHT))
@@ -216,8 +208,8 @@ impl Plot for LineChart {
             .configure_mesh()
             .disable_x_mesh()
             .light_line_style(TRANSPARENT)
-            .bold_line_style(GRID.stroke_width(units(1.0) as u32))
-            .axis_style(INK.stroke_width(units(1.0) as u32))
+            .bold_line_style(stroke(GRID, 1.0))
+            .axis_style(stroke(INK, 1.0))
             .set_all_tick_mark_size(units(4.0))
             .label_style(labels.clone())
             .x_label_formatter(&|&tick| self.x.tick_label(tick))
@@ -242,11 +234,11 @@ impl Plot for LineChart {
             let is_gap = |(x, y): &Point| !x.is_finite() || !y.is_finite();
             for part in line.points.split(is_gap).filter(|part| !part.is_empty()) {
                 let points = part.iter().map(|&(x, y)| place(x, y)).collect();
-                line.draw(area, scale, points)?;
+                line.draw(area, points)?;
             }
         }
         for &(x, y) in self.lines.iter().filter_map(|line| line.ring.as_ref()) {
-            draw_ring(area, scale, place(x, y))?;
+            draw_ring(area, place(x, y))?;
         }
         // plotters would draw a legend over the data, with one entry in each row. So the legend is
         // drawn here instead.
@@ -254,12 +246,12 @@ impl Plot for LineChart {
         for (key, label, x, y) in entries {
             let at = |dx: f64, dy: f64| (units(x + dx), units(y + dy));
             match key {
-                Key::Line(line) => line.draw(area, scale, vec![at(0.0, 0.0), at(KEY.0, 0.0)])?,
+                Key::Line(line) => line.draw(area, vec![at(0.0, 0.0), at(KEY.0, 0.0)])?,
                 Key::Shade => {
                     let corners = [at(0.0, -7.0), at(KEY.0, 7.0)];
                     area.draw(&Rectangle::new(corners, SHADE.filled()))?;
                 }
-                Key::Ring => draw_ring(area, scale, at(KEY.0 / 2.0, 0.0))?,
+                Key::Ring => draw_ring(area, at(KEY.0 / 2.0, 0.0))?,
             }
             area.draw_text(&label, &style, at(KEY.0 + KEY.1, 1.0))?;
         }
@@ -267,12 +259,16 @@ impl Plot for LineChart {
     }
 }
 
-fn draw_ring<B: DrawingBackend>(area: &Area<B>, scale: f64, at: Unit) -> Drawn<B> {
-    let style = INK.stroke_width((1.5 * scale) as u32);
-    area.draw(&Circle::new(at, (7.0 * scale) as i32, style))
+fn draw_ring(area: &Area, at: Unit) -> Drawn {
+    area.draw(&Circle::new(at, units(7.0), stroke(INK, 1.5)))
 }
 
 impl Line {
+    /// Returns the heights of the points and of the upper ends of the spread.
+    pub fn heights(&self) -> impl Iterator<Item = f64> {
+        self.points.iter().chain(&self.spread).map(|point| point.1)
+    }
+
     fn rgb(&self) -> RGBColor {
         let (color, _) = self
             .color
@@ -287,20 +283,19 @@ impl Line {
     }
 
     /// Draws the line through some points, with markers if its metric is known at few points only.
-    fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64, line: Vec<Unit>) -> Drawn<B> {
+    fn draw(&self, area: &Area, line: Vec<Unit>) -> Drawn {
         let is_thin = self.is_raw || self.color.is_none();
         let width = if is_thin { 1.0 } else { 2.0 };
-        let style = self.rgb().stroke_width((width * scale).round() as u32);
+        let style = stroke(self.rgb(), width);
         let is_few = self.points.len() <= MARKERS && !is_thin;
         for &at in line.iter().filter(|_| is_few) {
-            area.draw(&Circle::new(at, (3.0 * scale) as i32, self.rgb().filled()))?;
+            area.draw(&Circle::new(at, units(3.0), self.rgb().filled()))?;
         }
-        let line = thin_out(&line, 2 * scale as i32);
+        let line = thin_out(&line, 2 * SCALE as i32);
         if self.dash == 0 {
             area.draw(&PathElement::new(line, style))
         } else {
             let (length, gap) = DASHES[(self.dash - 1) % DASHES.len()];
-            let units = |pixels: f64| (pixels * scale).round() as i32;
             let dashes = DashedPathElement::new(line, units(length), units(gap), style);
             area.draw(&dashes)
         }
@@ -346,13 +341,11 @@ mod tests {
     fn chart(lines: Vec<Line>) -> LineChart {
         LineChart {
             title: "A chart".into(),
-            has_title: true,
             x: Axis::within("across (steps)", 0.0..10.0, 5, 0.0),
             y: Axis::around("upwards (nats)", 0.0, 1.0, 5),
             lines,
             band: Some((2.0, 3.0, "a band")),
             ring_label: String::new(),
-            width: 800.0,
         }
     }
 
@@ -370,8 +363,8 @@ mod tests {
         };
         assert!((b.0 - (a.0 + c.0) / 2.0).abs() <= 0.25, "{line:?}");
         assert!((b.1 - (a.1 + c.1) / 2.0).abs() <= 0.25, "{line:?}");
-        assert!((a.1 - c.1 - 800.0 * HEIGHT).abs() <= 0.5, "{line:?}");
-        assert!((c.0 - (800.0 - RIGHT)).abs() <= 0.25, "{line:?}");
+        assert!((a.1 - c.1 - HEIGHT).abs() <= 0.5, "{line:?}");
+        assert!((c.0 - (WIDTH - RIGHT)).abs() <= 0.25, "{line:?}");
         assert!(key[0].1 < c.1, "the legend is above the data");
     }
 

@@ -1,4 +1,4 @@
-//! Plots of runs as SVG and PNG files, and in the report.
+//! Plots of runs as SVG files, and in the report.
 
 mod average;
 pub mod axis;
@@ -18,9 +18,9 @@ use training::run::RunData;
 use training::run::layout::PICTURES;
 
 pub use average::{mean_and_deviation, smoothed};
-pub use charts::{ChartOptions, Progress, RunPlot, y_axis};
+pub use charts::{Progress, RunPlot};
 pub use file::Plot;
-pub use heat_map::{AttentionMaps, HeadMap};
+pub use heat_map::AttentionMaps;
 pub use style::SERIES;
 
 /// Draws the default curves of a run as SVG files in the run's folder `pictures`. Curves without
@@ -32,9 +32,8 @@ pub use style::SERIES;
 pub fn draw_run(folder: &Path) -> Result<()> {
     let run = [RunData::read(folder)?];
     for &kind in RunPlot::value_variants() {
-        let chart = kind.draw(&run, ChartOptions::default());
-        if let Some(chart) = chart.filter(|_| kind != RunPlot::Perplexity) {
-            chart.save(&folder.join(PICTURES).join(kind.file_name("svg")))?;
+        if let Some(chart) = kind.draw(&run, Progress::Steps) {
+            chart.save(&folder.join(PICTURES).join(kind.file_name()))?;
         }
     }
     Ok(())

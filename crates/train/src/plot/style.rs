@@ -3,7 +3,9 @@
 
 use std::sync::Once;
 
-use plotters::style::{FontDesc, FontFamily, FontStyle, RGBColor, TextStyle, register_font};
+use plotters::style::{
+    Color as _, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle, register_font,
+};
 use ratatui::style::Color;
 
 /// Colour of texts and axes.
@@ -28,6 +30,20 @@ pub const SERIES: [(RGBColor, Color); 7] = [
     (INK, Color::Reset),
 ];
 
+/// Units of an SVG file per pixel. plotters rounds coordinates to whole units, so more units make
+/// the drawing more precise.
+pub const SCALE: f64 = 4.0;
+
+/// Returns a length in units.
+pub fn units(pixels: f64) -> i32 {
+    (pixels * SCALE).round() as i32
+}
+
+/// Returns the style of a line that is `pixels` wide.
+pub fn stroke(color: RGBColor, pixels: f64) -> ShapeStyle {
+    color.stroke_width(units(pixels) as u32)
+}
+
 /// Font size of a title, in pixels.
 pub const TITLE: f64 = 17.0;
 /// Font size of axes and legends, in pixels.
@@ -48,16 +64,17 @@ pub fn font(size: f64, color: RGBColor) -> TextStyle<'static> {
             unreachable!("the embedded font is valid");
         }
     });
-    FontDesc::new(FontFamily::Name(FAMILY), size * EM, FontStyle::Normal).color(&color)
+    let size = size * SCALE * EM;
+    FontDesc::new(FontFamily::Name(FAMILY), size, FontStyle::Normal).color(&color)
 }
 
-/// Returns the width of a text in pixels, with an em of `size` pixels. It is that in PNG files, where
-/// plotters draws texts 7 % wider than in SVG files.
+/// Returns the width of a text in pixels, with an em of `size` pixels. It is 7 % more than in most
+/// viewers, which leaves room for other fonts.
 pub fn width(text: &str, size: f64) -> f64 {
     // plotters rounds widths to whole pixels, so the text is measured with a larger font.
     let font = font(100.0, INK).font;
     let (width, _) = font.box_size(text).expect("the font is registered");
-    f64::from(width) * size / 100.0
+    f64::from(width) / SCALE * size / 100.0
 }
 
 /// Returns the text, truncated with an ellipsis if it is wider than `max_width` pixels. An em has

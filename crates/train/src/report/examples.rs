@@ -14,8 +14,8 @@ use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use training::run::unusable;
 
 use super::marks::{Marked, marked};
-use crate::plot::attention::{MapOptions, attention_maps};
-use crate::plot::{AttentionMaps, HeadMap};
+use crate::plot::AttentionMaps;
+use crate::plot::attention::attention_maps;
 
 /// Maximum number of examples of a run whose attention a page shows.
 const MAPS: usize = 8;
@@ -102,13 +102,7 @@ impl Examined {
             if attention.len() == MAPS || example.source.len() > TOKENS {
                 continue;
             }
-            let maps = attention_maps(
-                &run.model,
-                dataset,
-                &example.source,
-                "",
-                &MapOptions::default(),
-            )?;
+            let maps = attention_maps(&run.model, dataset, &example.source, "")?;
             weights += maps.iter().map(count).sum::<usize>();
             if weights > WEIGHTS && !attention.is_empty() {
                 break;
@@ -171,18 +165,14 @@ fn sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Sample {
 }
 
 fn count(maps: &AttentionMaps) -> usize {
-    maps.layers
-        .iter()
-        .flatten()
-        .map(|map| map.weights.len())
-        .sum()
+    maps.layers.iter().flatten().map(Vec::len).sum()
 }
 
 impl From<AttentionMaps> for Map {
     fn from(maps: AttentionMaps) -> Self {
-        let heads = |layer: &Vec<HeadMap>| layer.iter().map(|map| encode(&map.weights)).collect();
+        let heads = |layer: &Vec<Vec<f32>>| layer.iter().map(|head| encode(head)).collect();
         Self {
-            kind: maps.name.strip_prefix("attention-").unwrap_or(maps.name),
+            kind: maps.kind,
             row_label: maps.row_label,
             column_label: maps.column_label,
             weights: maps.layers.iter().map(heads).collect(),

@@ -7,7 +7,7 @@ use training::run::{RunData, seed_groups};
 
 use super::run::RunReport;
 use super::settings::{Setting, settings};
-use crate::plot::{ChartOptions, Plot, Progress, RunPlot, SERIES};
+use crate::plot::{Plot, Progress, RunPlot, SERIES};
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -21,9 +21,6 @@ const SCRIPTS: [&str; 6] = [
     include_str!("page/settings.js"),
     include_str!("page/main.js"),
 ];
-
-/// Width of a chart in pixels.
-const WIDTH: f64 = 620.0;
 
 /// The data of a page.
 #[derive(Serialize)]
@@ -74,24 +71,19 @@ pub fn page(runs: &[RunData], reports: &[RunReport]) -> Result<String> {
 /// Returns the charts by step and, if they differ, by time.
 fn charts(runs: &[RunData]) -> Result<String> {
     let mut html = String::new();
-    let kinds = RunPlot::value_variants().iter();
-    for kind in kinds.filter(|kind| **kind != RunPlot::Perplexity) {
-        for (progress, name) in [(Progress::Steps, "steps"), (Progress::Seconds, "seconds")] {
-            let options = ChartOptions {
-                progress,
-                has_title: false,
-                width: WIDTH,
-                ..ChartOptions::default()
-            };
+    for &kind in RunPlot::value_variants() {
+        for progress in [Progress::Steps, Progress::Seconds] {
             // Scores by length have the same chart for both.
             let x = match (kind, progress) {
                 (RunPlot::Lengths, Progress::Steps) => "all",
                 (RunPlot::Lengths, _) => continue,
-                _ => name,
+                (_, Progress::Steps) => "steps",
+                _ => "seconds",
             };
-            let Some(chart) = kind.draw(runs, options) else {
+            let Some(mut chart) = kind.draw(runs, progress) else {
                 continue;
             };
+            chart.title.clear();
             let (title, _) = kind.metrics();
             let hover = escaped(&serde_json::to_string(&chart.hover())?);
             html += &format!(

@@ -13,8 +13,7 @@ use training::run::Point;
 use super::live_run::LiveRun;
 use crate::metric;
 use crate::number::grouped;
-use crate::plot::axis::Axis;
-use crate::plot::{RunPlot, SERIES, smoothed, y_axis};
+use crate::plot::{RunPlot, SERIES, smoothed};
 
 /// Minimum width and height of a chart, in columns and rows. A smaller area has no room for axes
 /// and a curve.
@@ -23,9 +22,10 @@ pub(super) const MIN_SIZE: (u16, u16) = (24, 5);
 /// Charts of a run, without those that have no data yet.
 pub(super) fn kinds(run: &LiveRun) -> Vec<RunPlot> {
     let has_data = |kind: &RunPlot| kind.metrics().1.iter().any(|it| !run.points(it).is_empty());
-    let shown = |kind: &RunPlot| ![RunPlot::Perplexity, RunPlot::Lengths].contains(kind);
     let kinds = RunPlot::value_variants().iter().copied();
-    kinds.filter(|kind| shown(kind) && has_data(kind)).collect()
+    kinds
+        .filter(|kind| *kind != RunPlot::Lengths && has_data(kind))
+        .collect()
 }
 
 /// A chart of a run.
@@ -33,8 +33,8 @@ pub(super) fn kinds(run: &LiveRun) -> Vec<RunPlot> {
 pub(super) struct Chart<'a> {
     pub(super) run: &'a LiveRun,
     pub(super) kind: RunPlot,
-    /// Whether the vertical axis is logarithmic, if the chart allows it and all values are positive.
-    pub(super) is_log: bool,
+    /// Whether the vertical axis may be logarithmic.
+    pub(super) may_be_log: bool,
     pub(super) has_color: bool,
 }
 
@@ -86,18 +86,11 @@ impl Widget for Chart<'_> {
             .filter(|(_, points)| !points.is_empty())
             .collect();
         let points = || curves.iter().flat_map(|(_, points)| points);
-        let values = || points().map(|point| point.1);
-        let least = values().fold(f64::INFINITY, f64::min);
-        let largest = values().fold(0.0, f64::max);
-        let is_log = self.is_log && self.kind.may_be_log() && least > 0.0 && largest > 0.0;
         let most = (area.height / 4).clamp(2, 5).into();
-        let y = match self.kind.y_range().1 {
-            Some(end) => Axis::around("", 0.0, end, most),
-            None if is_log => Axis::log("", least, largest, most),
-            None => y_axis("", values(), false, most),
-        };
+        let values = points().map(|point| point.1);
+        let y = self.kind.y_axis(values, most, self.may_be_log);
         let mut spans = vec![Span::raw(title)];
-        spans.extend(is_log.then(|| Span::raw(" (log scale)")));
+        spans.extend(y.is_log.then(|| Span::raw(" (log scale)")));
         let look = |index: usize| {
             let (field, _) = curves[index];
             Look::of(field, index + 1 == curves.len(), self.has_color)

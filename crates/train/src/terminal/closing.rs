@@ -45,7 +45,7 @@ pub(super) fn charts(run: &LiveRun, width: u16, has_color: bool) -> Vec<String> 
         let chart = Chart {
             run,
             kind,
-            is_log: true,
+            may_be_log: true,
             has_color,
         };
         chart.render(area, &mut buffer);

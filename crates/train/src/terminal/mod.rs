@@ -22,7 +22,7 @@ mod status;
 pub mod table;
 
 pub use about::About;
-pub use color::{ColorChoice, Paint};
+pub use color::ColorChoice;
 pub use follower::Follower;
 pub use line_progress::LineProgress;
 pub use notes::end_progress;
@@ -37,7 +37,7 @@ pub use run_view::RunView;
 /// dependency into errors, panics have no effect on the terminal.
 pub fn set_up(verbosity: Verbosity, color: ColorChoice) {
     output::choose(verbosity);
-    color::choose(color);
+    color.apply();
     notes::listen();
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -12,7 +12,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt, registry};
 use training::notes::{NOTE, PROGRESS};
 
-use super::color;
 use super::line_progress::LineProgress;
 use super::output::{self, Verbosity};
 
@@ -38,7 +37,7 @@ pub(super) fn listen() {
     let others = filter_fn(|event| ![NOTE, PROGRESS].contains(&event.target()));
     let log = fmt::layer()
         .with_writer(LogLine::default)
-        .with_ansi(color::on_stderr());
+        .with_ansi(console::colors_enabled_stderr());
     let ours = Targets::new().with_targets([(NOTE, Level::INFO), (PROGRESS, Level::INFO)]);
     registry()
         .with(log.with_filter(filter.and(others)))

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use anyhow::{Context, Result};
+use console::style;
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::color::Paint;
 use super::screen::{self, Stream};
 
 /// How much the program prints.
@@ -132,12 +132,14 @@ pub fn warn(line: &str) {
     if is_silent() {
         return;
     }
-    message(&format!("{} {line}", Paint::Warning.on_stderr("warning:")));
+    let warning = style("warning:").for_stderr().yellow();
+    message(&format!("{warning} {line}"));
 }
 
 /// Prints an error on stderr.
 pub fn error(line: &str) {
-    message(&format!("{} {line}", Paint::Bad.on_stderr("error:")));
+    let error = style("error:").for_stderr().red();
+    message(&format!("{error} {line}"));
 }
 
 /// Prints a line on stderr, even if the program is quiet. While the dashboard owns the screen, the

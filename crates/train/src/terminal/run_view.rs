@@ -13,7 +13,7 @@ use super::interrupt::{self, Listening};
 use super::live_run::LiveRun;
 use super::output;
 use super::plain::{self, Plain};
-use super::{capability, closing, color};
+use super::{capability, closing};
 
 /// Shows a training run on the terminal, and passes on the user's requests to stop.
 pub struct RunView {
@@ -89,7 +89,7 @@ impl RunView {
         };
         let run = run.lock().unwrap_or_else(PoisonError::into_inner);
         let (width, _) = size().unwrap_or((80, 24));
-        let charts = closing::charts(&run, width, color::on_stderr());
+        let charts = closing::charts(&run, width, console::colors_enabled_stderr());
         charts.iter().for_each(|line| output::note(line));
     }
 }

@@ -139,7 +139,6 @@ fn base(command: &CommandOf, random: &mut Random) -> Vec<OsString> {
         "export" => "run --layout native --output out.safetensors",
         "bench" => "--shape tiny --layers 1 --length 2 --batch-size 1 --beam 1",
         "completions" => "bash",
-        "man" => "pages",
         _ => "",
     };
     line.split_whitespace().map(OsString::from).collect()

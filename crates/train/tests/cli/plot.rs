@@ -101,18 +101,12 @@ fn a_run_has_all_its_plots() {
     // `fit` has drawn the same plots.
     let drawn = fs::read_to_string(trained().join("pictures/loss.svg")).unwrap();
     assert_eq!(loss, drawn);
-    let arguments = [run, "--only", "lengths", "--png", "--output", "png"];
-    let paths = plot(folder, &arguments);
-    assert_eq!(paths, ["png/lengths.svg", "png/lengths.png"]);
-    let png = fs::read(folder.join(&paths[1])).unwrap();
-    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
-    let size = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
-    let half = format!("width=\"{}\" height=\"{}\"", size(16) / 2, size(20) / 2);
-    assert!(svg(folder, &paths[0]).contains(&half), "{half}");
+    let paths = plot(folder, &[run, "--only", "lengths", "--output", "only"]);
+    assert_eq!(paths, ["only/lengths.svg"]);
 }
 
 #[test]
-fn attention_is_drawn_for_the_given_source_and_layers() {
+fn attention_is_drawn_for_the_given_source() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     let run = trained().to_str().unwrap();
@@ -134,12 +128,6 @@ fn attention_is_drawn_for_the_given_source_and_layers() {
     let decoder = svg(folder, &paths[1]);
     assert!(decoder.contains("source 7 8 9  →  target "), "{decoder}");
     assert!(decoder.contains("&lt;bos&gt;") && decoder.contains("masked"));
-    let means = [&arguments[..], &["--layers", "2", "--head-mean"]].concat();
-    for path in plot(folder, &means) {
-        let svg = svg(folder, &path);
-        assert_eq!(svg.matches("\nlayer ").count(), 1, "{svg}");
-        assert!(svg.contains("\nlayer 2, mean of 2 heads\n"), "{svg}");
-    }
 }
 
 #[test]
@@ -161,11 +149,6 @@ fn runs_share_a_plot_and_seeds_a_line() {
         "{mean}"
     );
     assert!(mean.contains("opacity=\"0.18\""), "{mean}");
-    let each = loss(&["a", "b", "c", "--each-seed"]);
-    assert!(each.contains("\nLoss of 3 runs: validation\n"), "{each}");
-    for name in ["a", "b", "c", "best checkpoint"] {
-        assert!(each.contains(&format!("\n{name}\n")), "{each}");
-    }
     // A run without evaluations takes no curve away.
     let both = loss(&["a", "other"]);
     assert!(both.contains("\na, validation\n"), "{both}");
@@ -182,9 +165,9 @@ fn curves_can_be_drawn_by_time_and_tokens() {
         ("seconds", "training time (s)"),
         ("tokens", "target tokens trained on"),
     ] {
-        let only = "loss,perplexity,gradient-norm,throughput";
+        let only = "loss,gradient-norm,throughput";
         let paths = plot(folder, &["mine", "--x", axis, "--only", only]);
-        assert_eq!(paths.len(), 4);
+        assert_eq!(paths.len(), 3);
         for path in &paths {
             let svg = svg(folder, path);
             assert!(svg.contains(&format!("\n{label}\n")), "{path}");
@@ -224,10 +207,6 @@ fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
     refused(
         &[one, "two", "--source", "1"],
         &["--source 1: needs a single RUN"],
-    );
-    refused(
-        &[one, "--layers", "3"],
-        &["--layers 3: must be from 1 to 2"],
     );
     refused(&[one, "--x", "hours"], &["--x", "hours", "seconds"]);
     refused(

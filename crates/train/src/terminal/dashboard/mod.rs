@@ -15,7 +15,7 @@ use ratatui::crossterm::event::{self, Event};
 
 use super::about::About;
 use super::live_run::LiveRun;
-use super::{color, interrupt, screen};
+use super::{interrupt, screen};
 use controls::{Controls, Request};
 
 /// Maximum time between a key and its effect, and minimum time between two frames.
@@ -91,7 +91,7 @@ impl Drop for Dashboard {
 fn show(shared: &Shared, about: &About) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(Output::default()))?;
     let mut controls = Controls::default();
-    let has_color = color::on_stdout();
+    let has_color = console::colors_enabled();
     let mut drawn: Option<Instant> = None;
     while !shared.ends.load(Ordering::SeqCst) {
         let has_key = receive(shared, &mut controls);

@@ -199,7 +199,7 @@ fn draw_charts(
             let chart = kinds.next().map(|&kind| Chart {
                 run,
                 kind,
-                is_log: controls.is_log,
+                may_be_log: controls.is_log,
                 has_color,
             });
             if let Some(chart) = chart {

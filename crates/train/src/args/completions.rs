@@ -1,6 +1,4 @@
-//! Flags of `completions` and `man`.
-
-use std::path::PathBuf;
+//! Flags of `completions`.
 
 use clap::Args;
 use clap_complete::Shell;
@@ -15,14 +13,4 @@ Examples:
 pub struct CompletionsArgs {
     /// Shell that reads the completions
     pub shell: Shell,
-}
-
-/// Flags of `man`.
-#[derive(Clone, Debug, Args)]
-#[command(after_help = "\
-Example:
-  train man ~/.local/share/man/man1 && man train-fit")]
-pub struct ManArgs {
-    /// Folder of the pages, one for each command
-    pub folder: PathBuf,
 }
