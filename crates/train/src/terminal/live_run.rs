@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use training::run::{BestMetric, CURVES, Curves, Event, MetricsLine, Point};
 
 use super::series::Series;
+use crate::metric;
+use crate::number::clock;
 
 /// A run during training: its progress, its newest values and its curves.
 #[derive(Clone, Debug)]
@@ -14,6 +16,10 @@ pub(super) struct LiveRun {
     first: usize,
     /// Step after which training ends at the latest.
     pub(super) steps: usize,
+    /// Number of steps in an epoch; `None` if the data set has no epochs.
+    pub(super) epoch: Option<usize>,
+    /// Number of steps between two evaluations; `None` if it is not known.
+    pub(super) evaluate_every: Option<usize>,
     /// Last step that was taken.
     pub(super) step: usize,
     /// The smallest possible training loss, which is subtracted from it.
@@ -38,6 +44,8 @@ impl LiveRun {
         let mut run = Self {
             first,
             steps,
+            epoch: None,
+            evaluate_every: None,
             step: first,
             floor,
             begun: now,
@@ -59,6 +67,11 @@ impl LiveRun {
     /// Updates the state after an event.
     pub(super) fn event(&mut self, event: Event<'_>) {
         match event {
+            Event::Begin {
+                evaluate_every,
+                epoch,
+                ..
+            } => (self.evaluate_every, self.epoch) = (Some(evaluate_every), epoch),
             Event::Step { step, .. } => (self.step, self.stepped) = (step, Instant::now()),
             Event::Metrics(metrics) => {
                 let line = self.add(MetricsLine::of(metrics, self.floor));
@@ -90,6 +103,31 @@ impl LiveRun {
         self.curves.get(field).map_or(&[], Series::points)
     }
 
+    /// Returns the newest value of a metric of steps as text; `-` before the first.
+    pub(super) fn newest(&self, field: &str) -> String {
+        let line = self.metrics.as_ref();
+        let value = line.and_then(|line| line.number(field));
+        value.map_or("-".into(), |value| metric::text(field, value))
+    }
+
+    /// Returns the current epoch, counted from 1, and the number of epochs.
+    pub(super) fn epochs(&self) -> Option<(usize, usize)> {
+        let epoch = self.epoch?.max(1);
+        let of = |step: usize| step.div_ceil(epoch).max(1);
+        Some((of(self.step), of(self.steps)))
+    }
+
+    /// Returns the step of the next evaluation, if the run has one.
+    pub(super) fn next_evaluation(&self) -> Option<usize> {
+        let next = (self.step + 1).next_multiple_of(self.evaluate_every?);
+        Some(next).filter(|&next| next <= self.steps)
+    }
+
+    /// Returns [`left`](Self::left) as text; `-` before the first step.
+    pub(super) fn clock_left(&self, now: Instant) -> String {
+        self.left(now).map_or("-".into(), clock)
+    }
+
     /// Returns the time that the remaining steps will take at the average speed of this process,
     /// including evaluations; `None` before the first step.
     pub(super) fn left(&self, now: Instant) -> Option<Duration> {
@@ -119,5 +157,23 @@ mod tests {
         // The remaining time counts down during a long step.
         assert_eq!(left(5), Some(Duration::from_secs(5)));
         assert_eq!(left(100), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn epochs_and_the_next_evaluation_follow_from_the_step() {
+        let mut run = LiveRun::new(0, 25, 0.0, &Curves::default());
+        assert_eq!((run.epochs(), run.next_evaluation()), (None, None));
+        (run.epoch, run.evaluate_every) = (Some(10), Some(10));
+        for (step, epoch, next) in [
+            (0, 1, Some(10)),
+            (1, 1, Some(10)),
+            (10, 1, Some(20)),
+            (11, 2, Some(20)),
+            (25, 3, None),
+        ] {
+            run.step = step;
+            assert_eq!(run.epochs(), Some((epoch, 3)), "{step}");
+            assert_eq!(run.next_evaluation(), next, "{step}");
+        }
     }
 }

@@ -1,73 +1,42 @@
 //! Shows a training run as a progress bar, or as lines.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use indicatif::ProgressBar;
-use training::run::{Evaluation, Event, MetricsLine};
+use training::run::{Evaluation, MetricsLine};
 
+use super::live_run::LiveRun;
 use super::status::Status;
 use crate::metric;
-use crate::number::{clock, short};
 
 /// Display of the steps, the loss, the tokens per second and the time left of a run.
-pub(super) struct Plain {
-    status: Status,
-    first: usize,
-    steps: usize,
-    begun: Instant,
-    tokens: usize,
-    /// The smallest possible training loss, which is subtracted from it.
-    floor: f64,
-    loss: Option<f64>,
-}
+pub(super) struct Plain(Status);
 
 impl Plain {
-    /// Begins to show a run that has taken `first` of `steps` steps.
-    pub(super) fn new(first: usize, steps: usize, floor: f64) -> Self {
-        let bar = || ProgressBar::new(steps as u64).with_position(first as u64);
-        Self {
-            status: Status::new(bar, "step {pos}/{len} [{wide_bar}] {msg}, {eta} left"),
-            first,
-            steps,
-            begun: Instant::now(),
-            tokens: 0,
-            floor,
-            loss: None,
-        }
+    /// Begins to show a run.
+    pub(super) fn new(run: &LiveRun) -> Self {
+        let bar = || ProgressBar::new(run.steps as u64).with_position(run.step as u64);
+        Self(Status::new(bar, "step {pos}/{len} [{wide_bar}] {msg}"))
     }
 
-    /// Updates the display after an event.
-    pub(super) fn event(&mut self, event: Event<'_>) {
-        match event {
-            Event::Step { step, tokens, .. } => self.step(step, tokens),
-            Event::Metrics(metrics) => self.loss = Some(f64::from(metrics.loss) - self.floor),
-            _ => {}
-        }
-    }
-
-    fn step(&mut self, step: usize, tokens: usize) {
-        self.tokens += tokens;
-        let seconds = self.begun.elapsed().as_secs_f64();
-        let state = self.state(seconds);
-        let line = self.line(step, seconds);
+    /// Updates the display after a step.
+    pub(super) fn update(&mut self, run: &LiveRun) {
+        let state = state(run, Instant::now());
+        let line = format!("step {}/{}, {state}", run.step, run.steps);
         let show = |bar: &ProgressBar| {
-            bar.set_position(step as u64);
+            bar.set_position(run.step as u64);
             bar.set_message(state);
         };
-        self.status.update(show, || line);
+        self.0.update(show, || line);
     }
+}
 
-    fn state(&self, seconds: f64) -> String {
-        let loss = self.loss.map_or("-".into(), short);
-        format!("loss {loss}, {:.0} tokens/s", self.tokens as f64 / seconds)
-    }
-
-    fn line(&self, step: usize, seconds: f64) -> String {
-        let left = seconds / (step - self.first) as f64 * (self.steps - step) as f64;
-        let state = self.state(seconds);
-        let left = Duration::try_from_secs_f64(left).map_or("-".into(), clock);
-        format!("step {step}/{}, {state}, {left} left", self.steps)
-    }
+fn state(run: &LiveRun, now: Instant) -> String {
+    let [loss, speed] = ["loss", "tokens_per_second"].map(|field| run.newest(field));
+    format!(
+        "loss {loss}, {speed} tokens/s, {} left",
+        run.clock_left(now)
+    )
 }
 
 /// Returns the line that reports an evaluation.
@@ -81,20 +50,21 @@ pub(super) fn line(evaluation: &Evaluation) -> String {
 
 #[cfg(test)]
 mod tests {
+    use training::run::Curves;
+
+    use super::super::dashboard;
     use super::*;
 
     #[test]
-    fn a_line_has_step_loss_speed_and_time_left() {
-        let mut plain = Plain::new(0, 100, 0.0);
-        assert!(plain.line(1, 2.0).contains("loss -"));
-        plain.tokens = 3000;
-        plain.loss = Some(0.123_45);
-        let line = plain.line(25, 2.0);
-        assert_eq!(line, "step 25/100, loss 0.1235, 1500 tokens/s, 0:06 left");
-        // The time left of a resumed run follows from the steps since it was resumed.
-        plain.first = 75;
-        let line = plain.line(80, 2.0);
-        assert_eq!(line, "step 80/100, loss 0.1235, 1500 tokens/s, 0:08 left");
+    fn the_state_has_loss_speed_and_time_left() {
+        let mut run = LiveRun::new(0, 1000, 0.0, &Curves::default());
+        assert_eq!(state(&run, run.begun), "loss -, - tokens/s, - left");
+        run = dashboard::tests::run(500);
+        let state = state(&run, run.begun);
+        assert!(
+            state.starts_with("loss 0.00800, 500 tokens/s, 0:0"),
+            "{state}"
+        );
     }
 
     #[test]

@@ -75,7 +75,10 @@ impl RunView {
         let dashboard = has_screen.then(|| Dashboard::open(Arc::clone(&run), self.about.clone()));
         self.shown = Some(match dashboard.flatten() {
             Some(dashboard) => Shown::Dashboard(dashboard),
-            None => Shown::Plain(Plain::new(first, steps, floor)),
+            None => {
+                let run = run.lock().unwrap_or_else(PoisonError::into_inner);
+                Shown::Plain(Plain::new(&run))
+            }
         });
         self.run = Some(run);
         Ok(())
@@ -96,12 +99,17 @@ impl RunView {
 
 impl Observer for RunView {
     fn event(&mut self, event: Event<'_>) -> Result<()> {
+        if let Event::Begin { first, steps, .. } = event {
+            self.begin(first, steps)?;
+        }
         if let Some(run) = &self.run {
             let mut run = run.lock().unwrap_or_else(PoisonError::into_inner);
             run.event(event);
+            if let (Event::Step { .. }, Some(Shown::Plain(plain))) = (event, &mut self.shown) {
+                plain.update(&run);
+            }
         }
         match event {
-            Event::Begin { first, steps } => self.begin(first, steps)?,
             Event::Trained { step, reason } => {
                 output::note(&format!("training ended at step {step}: {reason}"));
             }
@@ -114,9 +122,6 @@ impl Observer for RunView {
                 self.show_curves();
             }
             _ => {}
-        }
-        if let Some(Shown::Plain(plain)) = &mut self.shown {
-            plain.event(event);
         }
         Ok(())
     }

@@ -19,6 +19,10 @@ pub enum Event<'a> {
         first: usize,
         /// Total number of steps.
         steps: usize,
+        /// Number of steps between two evaluations.
+        evaluate_every: usize,
+        /// Number of steps in an epoch; `None` if the data set has no epochs.
+        epoch: Option<usize>,
     },
     /// A step was taken.
     Step {

@@ -240,7 +240,12 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.check_replicas(&[("step", first.into())])?;
         // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         self.folder.begin_again(config, first)?;
-        observer.event(Event::Begin { first, steps })?;
+        observer.event(Event::Begin {
+            first,
+            steps,
+            evaluate_every: self.evaluate_every(),
+            epoch: self.epoch(),
+        })?;
         self.tell_best(observer)?;
         if self.saves_first && self.saved.is_none() {
             self.save(observer)?;
@@ -336,14 +341,18 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         (known.or(asked).or(Some("another process")), is_late)
     }
 
+    /// Returns the number of steps in an epoch; `None` if the data set has no epochs.
+    fn epoch(&self) -> Option<usize> {
+        let batches = self.dataset.batches_per_epoch()?;
+        Some(batches.div_ceil(self.config.optimization.accumulate))
+    }
+
     /// Returns the number of steps between two evaluations. The default is the length of an epoch,
     /// but at most `LONGEST_EPOCH` steps; for data sets without epochs, it is `EVALUATE_EVERY`
     /// steps.
     fn evaluate_every(&self) -> usize {
-        let accumulate = self.config.optimization.accumulate;
-        let epoch = |batches: usize| batches.div_ceil(accumulate).min(LONGEST_EPOCH);
-        let batches = self.dataset.batches_per_epoch();
-        let default = batches.map_or(EVALUATE_EVERY, epoch);
+        let epoch = self.epoch().map(|steps| steps.min(LONGEST_EPOCH));
+        let default = epoch.unwrap_or(EVALUATE_EVERY);
         self.config.evaluation.every.unwrap_or(default)
     }
 

@@ -19,6 +19,9 @@ use crate::number::{bytes, clock, grouped};
 /// Minimum width of the progress bar, in columns.
 const MIN_BAR: usize = 10;
 
+/// Minimum width for the epoch beside the step, in columns.
+const MIN_EPOCH: usize = 60;
+
 /// Minimum width for two charts side by side, in columns, and minimum height for two rows of
 /// charts, in rows.
 const TWO_CHARTS: (u16, u16) = (140, 24);
@@ -84,10 +87,13 @@ fn header(about: &About, width: usize) -> String {
 /// Returns the line of progress: steps, a bar if there is room for it, and times.
 fn progress(run: &LiveRun, width: usize, now: Instant) -> String {
     let (step, steps) = (run.step, run.steps.max(1));
-    let begin = format!("step {}/{} ", grouped(step), grouped(steps));
+    let mut begin = format!("step {}/{} ", grouped(step), grouped(steps));
+    if let Some((epoch, epochs)) = run.epochs().filter(|_| width >= MIN_EPOCH) {
+        begin = format!("epoch {}/{}, {begin}", grouped(epoch), grouped(epochs));
+    }
     let share = step.min(steps) as f64 / steps as f64;
     let elapsed = clock(now.saturating_duration_since(run.begun));
-    let left = run.left(now).map_or("-".into(), clock);
+    let left = run.clock_left(now);
     let short = format!("{:.0} %, {left} left", 100.0 * share);
     let long = format!("{:.0} %, {elapsed} elapsed, {left} left", 100.0 * share);
     if begin.len() + long.len() > width {
@@ -105,19 +111,18 @@ fn progress(run: &LiveRun, width: usize, now: Instant) -> String {
 /// Returns lines with the newest metrics, the last evaluation and the last checkpoint.
 fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
     let metrics = run.metrics.as_ref();
-    let number = |field: &str| {
-        let value = metrics.and_then(|line| line.number(field));
-        value.map_or("-".into(), |it| metric::text(field, it))
-    };
     let training = [
-        format!("loss {}", number("loss")),
-        format!("learning rate {}", number("learning_rate")),
-        format!("gradient norm {}", number("gradient_norm")),
-        format!("{} tokens/s", number("tokens_per_second")),
+        format!("loss {}", run.newest("loss")),
+        format!("learning rate {}", run.newest("learning_rate")),
+        format!("gradient norm {}", run.newest("gradient_norm")),
+        format!("{} tokens/s", run.newest("tokens_per_second")),
     ];
     let mut lines = flow("", &training, width);
+    let next = run.next_evaluation().map(grouped);
     lines.extend(match &run.evaluation {
-        None => vec!["no evaluation yet".into()],
+        None => vec![next.map_or("no evaluation yet".into(), |step| {
+            format!("no evaluation yet, the first is at step {step}")
+        })],
         Some(line) => {
             let fields = [
                 "exact_match",
@@ -136,6 +141,7 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
                     format!("best: {value} at step {}", grouped(best.step))
                 }
             }));
+            items.extend(next.map(|step| format!("next at step {step}")));
             let title = format!("evaluation at step {}: ", grouped(line.step));
             flow(&title, &items, width)
         }

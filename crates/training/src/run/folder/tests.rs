@@ -102,8 +102,13 @@ fn the_observer_logs_metrics_and_rewind_removes_them() {
     folder.event(Event::Metrics(&metrics(1))).unwrap();
     let position = folder.sync().unwrap();
     assert_eq!(read(), line(1) + "\n");
-    let (first, steps) = (1, 2);
-    folder.event(Event::Begin { first, steps }).unwrap();
+    let begin = Event::Begin {
+        first: 1,
+        steps: 2,
+        evaluate_every: 100,
+        epoch: None,
+    };
+    folder.event(begin).unwrap();
     folder.event(Event::Metrics(&metrics(2))).unwrap();
     folder.flush().unwrap();
     folder.rewind(&position, 1).unwrap();

@@ -15,13 +15,21 @@ fn metrics(step: usize) -> StepMetrics {
     }
 }
 
+fn begin(first: usize) -> Event<'static> {
+    Event::Begin {
+        first,
+        steps: 9,
+        evaluate_every: 100,
+        epoch: None,
+    }
+}
+
 /// Writes the events of a run that resumes after `first` steps and stops after step `last`.
 fn train(folder: &Path, first: usize, last: usize) {
     let lines = (1..=first).map(|step| serde_json::to_string(&metrics(step)).unwrap() + "\n");
     fs::write(folder.join("metrics.jsonl"), lines.collect::<String>()).unwrap();
     let mut board = TensorBoard::new(folder, 1.5);
-    let steps = 9;
-    board.event(Event::Begin { first, steps }).unwrap();
+    board.event(begin(first)).unwrap();
     for step in first + 1..=last {
         board.event(Event::Metrics(&metrics(step))).unwrap();
     }
@@ -66,7 +74,7 @@ fn a_resumed_run_has_each_step_once() {
 fn a_file_that_cannot_be_written_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut board = TensorBoard::new(&folder.path().join("none"), 0.0);
-    let error = board.event(Event::Begin { first: 0, steps: 1 });
+    let error = board.event(begin(0));
     let error = format!("{:#}", error.unwrap_err());
     assert!(
         error.contains("cannot write") && error.contains("tfevents"),
