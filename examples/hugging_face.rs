@@ -1,6 +1,6 @@
 //! Translates or summarises texts with a pretrained model, read from its Hugging Face folder: T5,
 //! BART, mBART, M2M100, NLLB, Pegasus or Marian. The folder needs `config.json`, the weights and
-//! `tokenizer.json`. These files also set the source and target languages of multilingual models.
+//! `tokenizer.json`, and `hf download t5-small --local-dir t5-small` makes one. These files also set the source and target languages of multilingual models.
 //! Without arguments, the program uses a tiny model with random parameters from this project's
 //! tests.
 //!

@@ -4,8 +4,9 @@ use anyhow::Result;
 use burn::tensor::Device;
 use fused::FastPaths;
 use training::error::UsageError;
-use training::pretrained::{Languages, PretrainedModel, is_pretrained};
+use training::pretrained::{DOWNLOADED, Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
+use training::run::unusable;
 use transformer::generate::Method;
 use transformer::weights::{self, ImportOptions};
 
@@ -49,6 +50,12 @@ pub(super) fn load_any(
     int8: bool,
     group: &Group,
 ) -> Result<Trained> {
+    if !args.run.exists() {
+        let what = format!(
+            "does not exist; name the folder of a run, such as runs/copy-1, or {DOWNLOADED}"
+        );
+        return Err(unusable(&args.run, what).into());
+    }
     if !is_pretrained(&args.run) {
         return load(args, int8, group);
     }

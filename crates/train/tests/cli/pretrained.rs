@@ -301,7 +301,8 @@ fn mistakes_about_pretrained_models_are_named() {
     let table = format!(
         "
         generate other | other/tokenizer.json
-        fit --from nothing --train pairs.tsv | folder nothing
+        fit --from nothing --train pairs.tsv | folder nothing | hf download t5-small --local-dir t5-small
+        generate nothing | RUN nothing: does not exist | hf download t5-small --local-dir t5-small
         fit --from {t5} {PAIRS} --d-model 64 | --d-model 64
         fit --from {t5} {PAIRS} --set model.norm=layer | model.norm layer
         fit --from {t5} {PAIRS} --vocab-size 64 | --vocab-size

@@ -32,6 +32,10 @@ const LARGEST: u64 = 64;
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST_TOKENIZER: u64 = 512;
 
+/// Says how one gets a folder of a model.
+pub const DOWNLOADED: &str =
+    "of a Hugging Face model, such as `hf download t5-small --local-dir t5-small` makes";
+
 /// Languages to translate from and into with a multilingual model. Both are `None` for a model of
 /// one language pair.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +89,7 @@ impl PretrainedModel {
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("folder", folder.display(), what);
         if !folder.is_dir() {
-            return Err(wrong("does not exist, or is not a folder".into()));
+            return Err(wrong(format!("is not a folder; name one {DOWNLOADED}")));
         }
         if !is_pretrained(folder) && folder.join(CHECKPOINTS).is_dir() {
             let what = "is a run, not a Hugging Face model: `train resume` trains it further, \
