@@ -3,10 +3,7 @@
 use assert_cmd::Command;
 use serde_json::Value;
 
-const FIXTURE: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../training/tests/fixtures/pseudo_language"
-);
+const FIXTURE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/corpus");
 
 #[test]
 fn a_language_is_learned() {

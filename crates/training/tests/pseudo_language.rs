@@ -1,4 +1,4 @@
-//! The corpora of `fixtures/pseudo_language` are those that `examples/pseudo_language.rs` writes.
+//! `examples/corpus` has the sentences of `examples/pseudo_language/language.rs`.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,8 +9,8 @@ use flate2::read::GzDecoder;
 mod language;
 
 #[test]
-fn the_generator_writes_the_fixtures() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/pseudo_language");
+fn the_corpus_is_of_the_language() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/corpus");
     for (name, seed, pairs) in [("train", 0, 4000), ("valid", 1, 200), ("test", 2, 200)] {
         let read = |side: &str| {
             let file = File::open(folder.join(format!("{name}.{side}.gz"))).unwrap();
