@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-pub use lines::LineReader;
+pub use lines::{LineReader, count_lines};
 
 mod lines;
 pub(crate) mod unique;

@@ -11,6 +11,7 @@ use transformer::TransformerConfig;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 
 use super::check::{needs, reject, set};
+use super::input::InputArgs;
 use super::parse::{POSITIVE, number, seed, whole_number};
 use super::search::{BeamArgs, check_batch_size, check_generation};
 use super::trained::TrainedArgs;
@@ -20,7 +21,7 @@ use super::trained::TrainedArgs;
 #[command(after_help = "\
 The run may also be a Hugging Face folder with the weights, config.json and tokenizer.json of a model of the families T5, BART, mBART, M2M100, NLLB, Pegasus or Marian.
 
-The input has one source per line, its symbols separated by white space; for a run on texts, one text per line. The output for a blank line is blank. At a terminal there is a prompt with a history: a wrong line is reported and the next one is read, Ctrl-C leaves a line, and Ctrl-D ends.
+Each TEXT, or else each line of the input, is a source, its symbols separated by white space; for a run on texts, a text. The output for a blank line is blank. At a terminal there is a prompt with a history: a wrong line is reported and the next one is read, Ctrl-C leaves a line, and Ctrl-D ends.
 
 The output has, for each line of the input and in the same order:
 - by default, one line with the target
@@ -28,7 +29,7 @@ The output has, for each line of the input and in the same order:
 - with --score, one line with ln p(target | source)
 - with --json, one JSON object. Its token_log_probabilities are normalised over the tokens that the search could choose from; if the target is finished, the last one is that of the end symbol. Its alignment has a row for each token, with a weight for each symbol of the source.
 
-The exit code is 2 if a line of a file or a pipe is wrong. The outputs for all lines before it are written; with --keep-going, also those for the lines after it.")]
+The exit code is 2 if a TEXT or a line of a file or a pipe is wrong. The outputs for all lines before it are printed, but no --output is written; with --keep-going, all lines have an output.")]
 pub struct GenerateArgs {
     /// The model.
     #[command(flatten, next_help_heading = "Model")]
@@ -40,9 +41,8 @@ pub struct GenerateArgs {
     /// Language of the outputs, such as deu_Latn, if the model is multilingual [default: the model's]
     #[arg(long, value_name = "CODE")]
     pub target_lang: Option<String>,
-    /// File of sources, - for standard input
-    #[arg(long, help_heading = "Input", value_name = "FILE", default_value = "-")]
-    pub input: PathBuf,
+    #[command(flatten, next_help_heading = "Input")]
+    pub input: InputArgs,
     /// Lines in a batch [default: 64, or fewer if these would need too much memory]; always 1 at a
     /// terminal
     #[arg(long, help_heading = "Input", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
@@ -103,6 +103,15 @@ pub struct GenerateArgs {
     /// layer, mean over its heads; needs --json
     #[arg(long, help_heading = "Output")]
     pub alignments: bool,
+    /// File for the outputs, written whole or not at all [default: standard output]
+    #[arg(
+        long,
+        short,
+        help_heading = "Output",
+        value_name = "FILE",
+        conflicts_with = "stream"
+    )]
+    pub output: Option<PathBuf>,
     /// Print each token as soon as it is generated, one source at a time
     #[arg(long, help_heading = "Output", conflicts_with_all = [
         "beam", "length_penalty", "alpha", "n_best", "json", "alignments", "batch_size",

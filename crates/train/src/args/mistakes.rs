@@ -83,11 +83,6 @@ fn hint(
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let given = context(error, ContextKind::InvalidArg)?;
-            if !given.starts_with('-') {
-                let mut args = command?.get_arguments();
-                let reads = args.any(|arg| arg.get_long() == Some("input"));
-                return reads.then(|| format!("to read a file, use --input {given}"));
-            }
             if let Some(flag) = known_flag(given, cli, command, words) {
                 return Some(format!("use {flag}"));
             }

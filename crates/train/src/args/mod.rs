@@ -11,6 +11,7 @@ mod fit;
 pub mod flags;
 mod generate;
 mod global;
+mod input;
 mod lengths;
 mod mistakes;
 mod parse;

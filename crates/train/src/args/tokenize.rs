@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::input::InputArgs;
 use super::run_folder::run_folder;
 
 /// Flags of `tokenize`.
@@ -21,9 +22,8 @@ pub struct TokenizeArgs {
     /// Turn lines of tokens, separated by blanks, back into text
     #[arg(long)]
     pub decode: bool,
-    /// File of lines; - for standard input
-    #[arg(long, value_name = "FILE", default_value = "-")]
-    pub input: PathBuf,
+    #[command(flatten)]
+    pub input: InputArgs,
 }
 
 /// One of the two tokenisers of a run.

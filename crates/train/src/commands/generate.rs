@@ -1,17 +1,21 @@
 //! `train generate`: generate an output for each input line.
 
+use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use training::collective::Collective;
-use training::error::UsageError;
+use training::error::{UsageError, unwritable};
+use training::files::write_whole_by;
 use training::inference::{Generation, Input, Predictor, Request, Unreadable, Work};
 use training::pretrained::Languages;
 
 use super::dialog;
+use super::hypotheses::check_outputs;
 use super::trained::load_any;
-use crate::args::{GenerateArgs, usual_batch_size};
+use crate::args::{GenerateArgs, reject, usual_batch_size};
 use crate::group::Group;
 use crate::terminal::{LineProgress, output};
 
@@ -35,7 +39,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     let run = &trained.run;
     let group = group.collective();
     // Rank 0 reads the input for all processes.
-    let open = || Input::open(&args.input);
+    let open = || args.input.open();
     let input = group.is_first().then(open).transpose()?;
     // At a terminal and with `--stream`, the user waits for each output, so a batch has one line.
     let is_interactive = args.stream || input.as_ref().is_some_and(Input::is_terminal);
@@ -65,14 +69,64 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     if input.is_terminal() {
         // The prompt reads stdin itself.
         drop(input);
+        let output = args.output.as_ref().map(|path| path.display());
+        reject("--output", output, "needs a TEXT, --input or a pipe")?;
         dialog::run(args, run, &predictor)?;
     } else {
-        let progress = (!is_interactive).then(|| LineProgress::new("lines"));
-        predict_all(args, &predictor, &mut input, batch_size, progress, group)?;
+        let mut progress = (!is_interactive).then(|| LineProgress::new("lines", input.total()));
+        let mut all = |write: &mut Write<'_>| {
+            let progress = progress.as_mut();
+            predict_all(
+                args, &predictor, &mut input, batch_size, progress, group, write,
+            )
+        };
+        let (lines, wrong) = match &args.output {
+            None => all(&mut output::stream)?,
+            Some(path) => to_file(path, &args.input.input, &mut all)?,
+        };
+        drop(progress);
+        if wrong > 0 {
+            let what = format!("{wrong} of {lines} lines were wrong, see the errors above");
+            return Err(args.input.wrong(what).into());
+        }
     }
     // An empty window tells the other processes that the input has ended.
     Window::default().shared(group);
     Ok(())
+}
+
+/// Writes outputs, and returns `Break` if nobody reads them.
+type Write<'a> = dyn FnMut(&str) -> Result<ControlFlow<()>> + 'a;
+
+/// Writes the outputs of `all` to a file, whole or not at all. Returns what `all` returns.
+fn to_file<T>(
+    path: &Path,
+    input: &Path,
+    all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>,
+) -> Result<T> {
+    check_outputs("--output", path, [input])?;
+    let mut result = None;
+    let written = write_whole_by(path, |file| -> Result<()> {
+        let mut file = BufWriter::new(file);
+        let mut write = |text: &str| {
+            file.write_all(text.as_bytes())?;
+            Ok(ControlFlow::Continue(()))
+        };
+        result = Some(all(&mut write)?);
+        Ok(file.flush()?)
+    });
+    written.map_err(|error| match error.downcast::<io::Error>() {
+        Ok(error) => {
+            let what = format!("cannot be written ({error}); name another file");
+            unwritable(
+                path,
+                error,
+                UsageError::new("--output", path.display(), what),
+            )
+        }
+        Err(error) => error,
+    })?;
+    Ok(result.expect("all has returned"))
 }
 
 /// The requests that are predicted next: a batch for each process of the group, by rank. Empty at
@@ -140,14 +194,16 @@ struct Batch {
     end: Option<Result<(), UsageError>>,
 }
 
+/// Writes the outputs for all lines. Returns the number of lines, and how many of them were wrong.
 fn predict_all(
     args: &GenerateArgs,
     predictor: &Predictor,
     input: &mut Input,
     batch_size: usize,
-    mut progress: Option<LineProgress>,
+    mut progress: Option<&mut LineProgress>,
     group: &dyn Collective,
-) -> Result<()> {
+    write: &mut Write<'_>,
+) -> Result<(usize, usize)> {
     let (mut lines, mut wrong) = (0, 0);
     let lines_at_once = if args.stream {
         1
@@ -165,19 +221,14 @@ fn predict_all(
             if let Some(progress) = &mut progress {
                 progress.add(batch.entries.len());
             }
-            output::stream(&outputs)?
+            write(&outputs)?
         };
         match batch.end {
             Some(Err(error)) => return Err(error.into()),
             None if written.is_continue() => {}
-            _ => break,
+            _ => return Ok((lines, wrong)),
         }
     }
-    if wrong > 0 {
-        let what = format!("{wrong} of {lines} lines were wrong, see the errors above");
-        return Err(UsageError::new("--input", input.name(), what).into());
-    }
-    Ok(())
 }
 
 /// Reads up to `size` lines. Stops if the input cannot be read, and at the first wrong line. If

@@ -26,6 +26,32 @@ struct Record<'a> {
     hypothesis: &'a str,
 }
 
+/// Rejects a file for outputs whose name is `-`, ends in `.gz` or is one of `inputs`.
+pub(super) fn check_outputs<'a, P: AsRef<Path> + ?Sized + 'a>(
+    flag: &str,
+    path: &Path,
+    inputs: impl IntoIterator<Item = &'a P>,
+) -> Result<(), UsageError> {
+    let same = |input: &P| {
+        path.canonicalize().is_ok_and(|path| {
+            input
+                .as_ref()
+                .canonicalize()
+                .is_ok_and(|input| input == path)
+        })
+    };
+    let what = if path == Path::new("-") {
+        "must be a file"
+    } else if path.extension().is_some_and(|extension| extension == "gz") {
+        "must be a name without .gz, since the file is not compressed"
+    } else if inputs.into_iter().any(same) {
+        "is a file of the texts, and would be lost"
+    } else {
+        return Ok(());
+    };
+    Err(UsageError::new(flag, path.display(), what))
+}
+
 impl HypothesesFile {
     /// Creates the file at `path`, the value of the flag `--hypotheses`. Returns `None` if the flag
     /// is not given. `inputs` are the files that the command reads.
@@ -40,24 +66,10 @@ impl HypothesesFile {
         let Some(path) = path else {
             return Ok(None);
         };
-        let wrong = |what: String| UsageError::new(FLAG, path.display(), what);
-        if path == Path::new("-") {
-            return Err(wrong(
-                "must be a file, since standard output has the scores".into(),
-            ));
-        }
-        if path.extension().is_some_and(|extension| extension == "gz") {
-            return Err(wrong(
-                "must be a name without .gz, since the file is not compressed".into(),
-            ));
-        }
-        if let Ok(path) = path.canonicalize() {
-            let is_same = |input: &PathBuf| input.canonicalize().is_ok_and(|input| input == path);
-            if inputs.into_iter().flatten().any(is_same) {
-                return Err(wrong("is a file of the texts, and would be lost".into()));
-            }
-        }
-        let file = File::create(path).map_err(|e| wrong(format!("cannot be written ({e})")))?;
+        check_outputs(FLAG, path, inputs.into_iter().flatten())?;
+        let wrong =
+            |error| UsageError::new(FLAG, path.display(), format!("cannot be written ({error})"));
+        let file = File::create(path).map_err(wrong)?;
         Ok(Some(Self {
             path: path.into(),
             file: BufWriter::new(file),

@@ -1,7 +1,5 @@
 //! `train score`: score texts against references.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::iter;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +30,7 @@ pub(super) fn run(args: &ScoreArgs) -> Result<()> {
         return Err(UsageError::new("HYPOTHESES", args.hypotheses.display(), expected).into());
     }
     let mut scorer = TextScorer::new(args.metric, references.len());
-    let mut progress = LineProgress::new("lines scored");
+    let mut progress = LineProgress::new("lines scored", Some(hypotheses.len()));
     for (index, hypothesis) in hypotheses.iter().enumerate() {
         let references = references.iter().map(|lines| &lines[index][..]);
         scorer.add(hypothesis, &references.collect::<Vec<_>>());
@@ -78,14 +76,7 @@ fn is_stdin(file: &Path) -> bool {
 fn lines(argument: &str, path: &Path) -> Result<Vec<String>, UsageError> {
     let wrong = |what: String| UsageError::new(argument, path.display(), what);
     let unreadable = |error| wrong(format!("cannot be read ({error})"));
-    let reader: Box<dyn BufRead> = if is_stdin(path) {
-        Box::new(std::io::stdin().lock())
-    } else if path.is_dir() {
-        return Err(wrong("is a folder, but must be a file".into()));
-    } else {
-        Box::new(BufReader::new(File::open(path).map_err(unreadable)?))
-    };
-    let mut reader = LineReader::new(reader);
+    let mut reader = LineReader::open(path).map_err(unreadable)?;
     let mut lines = Vec::new();
     while let Some(line) = reader.next_line().map_err(unreadable)? {
         let line = String::from_utf8(line).map_err(|error| {

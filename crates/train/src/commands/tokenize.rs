@@ -6,7 +6,7 @@ use anyhow::Result;
 use training::data::parallel::{Pieces, Tokenizer, TokenizerPair};
 use training::data::{DataConfig, Dataset};
 use training::error::{UsageError, quote};
-use training::inference::{Input, Line, Unreadable};
+use training::inference::{Line, Unreadable};
 use training::run::read_config;
 
 use crate::args::{Side, TokenizeArgs, name_of};
@@ -28,7 +28,7 @@ const LONGEST: usize = 1 << 20;
 pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
     let vocabulary = Vocabulary::open(args)?;
     let pieces = vocabulary.pieces();
-    let input = Input::open(&args.input)?;
+    let input = args.input.open()?;
     let is_interactive = input.is_terminal();
     let mut text = String::new();
     for line in input {

@@ -12,6 +12,7 @@ use training::data::parallel::{Corpus, Pair, ReadOptions, TextConfig, Validation
 use training::data::{Codec, Decoded, Example};
 use training::error::{Subject, UsageError};
 use training::evaluation;
+use training::files::count_lines;
 use training::positions::{max_output, max_tokens, truncate_source, with_room};
 use training::run::checkpoint::TrainedRun;
 use training::run::unusable;
@@ -109,7 +110,7 @@ pub(super) fn run(
     };
     let mut pairs = pairs.map_err(name)?;
     let mut scorer = TextScorer::new(args.metric, 1);
-    let mut progress = LineProgress::new("pairs");
+    let mut progress = LineProgress::new("pairs", count_lines(&corpus.source));
     let (mut loss, mut correct, mut tokens, mut truncated) = (0.0, 0.0, 0, 0);
     loop {
         let chunk: Vec<Pair> = pairs

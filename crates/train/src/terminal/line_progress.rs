@@ -1,26 +1,35 @@
 //! Shows the number of processed items, such as lines of an input.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
 use super::status::Status;
+use crate::number::{clock, grouped};
 
-/// Display of the number of processed items, and of items per second.
+/// Display of the number of processed items, of items per second and, if the total is known, of the
+/// time left.
 pub struct LineProgress {
     status: Status,
     /// Name of the items, such as "lines".
     pub(super) what: String,
+    total: Option<usize>,
     count: usize,
     begun: Instant,
 }
 
 impl LineProgress {
-    /// Begins to count the items that `what` names, such as "lines".
-    pub fn new(what: impl Into<String>) -> Self {
+    /// Begins to count the items that `what` names, such as "lines". `total` is their number, if it
+    /// is known.
+    pub fn new(what: impl Into<String>, total: Option<usize>) -> Self {
+        let (bar, template): (fn() -> ProgressBar, _) = match total {
+            Some(_) => (|| ProgressBar::new(0), "[{wide_bar}] {msg}"),
+            None => (ProgressBar::new_spinner, "{spinner} {msg}"),
+        };
         Self {
-            status: Status::new(ProgressBar::new_spinner, "{spinner} {msg}"),
+            status: Status::new(bar, template),
             what: what.into(),
+            total,
             count: 0,
             begun: Instant::now(),
         }
@@ -29,13 +38,51 @@ impl LineProgress {
     /// Adds `count` processed items, and updates the display.
     pub fn add(&mut self, count: usize) {
         self.count += count;
-        let rate = self.count as f64 / self.begun.elapsed().as_secs_f64();
-        let digits = usize::from(rate < 10.0);
-        let state = || format!("{} {}, {rate:.digits$} a second", self.count, self.what);
+        let (done, total) = (self.count as u64, self.total);
+        let state = state(&self.what, self.count, total, self.begun.elapsed());
         let show = |bar: &ProgressBar| {
-            bar.set_message(state());
-            bar.tick();
+            if let Some(total) = total {
+                bar.set_length(total as u64);
+            }
+            bar.set_position(done);
+            bar.set_message(state.clone());
         };
-        self.status.update(show, state);
+        self.status.update(show, || state.clone());
+    }
+}
+
+fn state(what: &str, count: usize, total: Option<usize>, time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    let rate = count as f64 / seconds;
+    let digits = usize::from(rate < 10.0);
+    let speed = format!("{what}, {rate:.digits$} a second");
+    let Some(total) = total else {
+        return format!("{} {speed}", grouped(count));
+    };
+    let left = total.saturating_sub(count) as f64 / rate;
+    let left = Duration::try_from_secs_f64(left).map_or("-".into(), clock);
+    let (count, total) = (grouped(count), grouped(total));
+    format!("{count} of {total} {speed}, {left} left")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_total_gives_the_time_left() {
+        let of = |total| state("lines", 3600, total, Duration::from_secs(8));
+        assert_eq!(of(None), "3,600 lines, 450 a second");
+        assert_eq!(
+            of(Some(45_000)),
+            "3,600 of 45,000 lines, 450 a second, 1:32 left"
+        );
+        // A file that grew while it was read has no time left.
+        assert_eq!(
+            of(Some(3000)),
+            "3,600 of 3,000 lines, 450 a second, 0:00 left"
+        );
+        let none = state("lines", 0, Some(5), Duration::ZERO);
+        assert!(none.ends_with("- left"), "{none}");
     }
 }

@@ -99,7 +99,7 @@ fn show_progress(what: String, count: usize) {
     // A display that counts other items is removed before a new one is shown.
     let same = shown.take().filter(|progress| progress.what == what);
     shown
-        .insert(same.unwrap_or_else(|| LineProgress::new(what)))
+        .insert(same.unwrap_or_else(|| LineProgress::new(what, None)))
         .add(count);
 }
 

@@ -434,6 +434,57 @@ fn generate_reads_a_file() {
 }
 
 #[test]
+fn texts_may_stand_in_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let on_texts = |texts: &[&str], flags: &str| {
+        let mut process = train(folder.path());
+        process.arg("generate").arg(run()).args(texts);
+        process.args(flags.split_whitespace()).output().unwrap()
+    };
+    let expected = generate("--beam 2", "3 1 4\n\n5\n");
+    for texts in [&["3 1 4", "", "5"][..], &["3 1 4\n\n5"]] {
+        assert_eq!(succeed(&on_texts(texts, "--beam 2")), expected);
+    }
+    let output = on_texts(&["1", "x"], "");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).starts_with("error: line 2 \"x\": "));
+    std::fs::write(folder.path().join("file"), "1\n").unwrap();
+    let wrong = text(&on_texts(&["file"], "").stderr);
+    assert!(wrong.contains("TEXT file: is a file; to read it, use --input file"));
+    assert!(text(&on_texts(&["1"], "--input file").stderr).contains("--input"));
+}
+
+#[test]
+fn outputs_are_written_to_a_file_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("out");
+    let flags = |more: &str| format!("--output {} {more}", file.display());
+    std::fs::write(&file, "old").unwrap();
+    let wrong = on_run("generate", &flags(""), "1 2\nx\n");
+    assert_eq!(wrong.status.code(), Some(2));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "old");
+    assert_eq!(generate(&flags("--batch-size 2"), SOURCES), "");
+    let read = || std::fs::read_to_string(&file).unwrap();
+    assert_eq!(read(), generate("", SOURCES));
+    let partly = on_run("generate", &flags("--keep-going"), "1 2\nx\n");
+    assert_eq!(partly.status.code(), Some(2));
+    assert_eq!(read(), generate("", "1 2\n\n"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let table = format!(
+        "
+        --output - | --output -: must be a file
+        --output a.gz | --output a.gz: must be a name without .gz
+        --output . | --output .: cannot be written
+        --output no/such/file | --output no/such/file: cannot be written
+        --output {0} --input {0} | would be lost
+        --output a --stream | --stream",
+        file.display()
+    );
+    let before = format!("generate {}", run().display());
+    all_rejected(folder.path(), &before, &table);
+}
+
+#[test]
 fn outputs_do_not_wait_for_the_end_of_the_input() {
     let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_train"))
         .args(["generate", "--batch-size", "2"])

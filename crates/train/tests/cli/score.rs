@@ -66,7 +66,7 @@ fn wrong_files_are_rejected_in_one_line() {
         ("empty empty", "REFERENCES empty: is empty"),
         ("two latin", "REFERENCES latin: line 2 is not UTF-8"),
         ("two nowhere", "REFERENCES nowhere: cannot be read"),
-        (". two", "HYPOTHESES .: is a folder"),
+        (". two", "HYPOTHESES .: cannot be read (it is a folder)"),
         (
             "two two three",
             "REFERENCES three: has 3 lines, but two has 2",

@@ -109,7 +109,6 @@ translate x | use `train generate` | see `train --help`
 --stepz 4 | similar: --steps | see `train fit --help`
 copy | use `train --task copy`
 resume x --learning-rate 1 | a resumed run keeps its settings | train fit --learning-rate
-generate . lines.txt | to read a file, use --input lines.txt
 ";
     all_rejected(tempfile::tempdir().unwrap().path(), "", table);
 }

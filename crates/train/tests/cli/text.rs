@@ -142,6 +142,20 @@ fn a_run_on_texts_translates_and_is_scored() {
 
     let translations = run("generate run --input valid.source");
     assert_eq!(translations.lines().count(), 20);
+    for side in ["source", "target"] {
+        let packed = path.join(format!("{side}.gz"));
+        fs::copy(path.join(format!("valid.{side}")), &packed).unwrap();
+        gzip(&packed);
+    }
+    assert_eq!(run("generate run --input source.gz"), translations);
+    assert_eq!(
+        run("tokenize run --input source.gz"),
+        run("tokenize run --input valid.source")
+    );
+    assert_eq!(
+        run("score source.gz target.gz"),
+        run("score valid.source valid.target")
+    );
     let streamed = run("generate run --input valid.source --stream");
     assert_eq!(streamed.trim_end(), translations.trim_end());
     fs::write(path.join("translations"), translations).unwrap();

@@ -1,6 +1,10 @@
-//! Reads the lines of a text. The length of each line is limited.
+//! Reads the lines of a text, plain or gzip. The length of each line is limited.
 
-use std::io::{self, BufRead, ErrorKind, Read};
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
 
 /// Maximum length of a line with its line break, in bytes. Without a maximum, reading a device such
 /// as `/dev/zero`, whose first line never ends, would fill the memory.
@@ -9,17 +13,63 @@ const LONGEST: u64 = 64 << 20;
 /// Byte order mark, with which some Windows programs begin a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Reader of the lines of a text.
-#[derive(Debug)]
-pub struct LineReader<R> {
-    reader: R,
-    number: u64,
+/// First bytes of gzip data. No text in UTF-8 begins with them.
+const GZIP: &[u8] = &[0x1f, 0x8b];
+
+/// Size of the buffers through which files are read, in bytes.
+const BUFFER: usize = 1 << 16;
+
+/// Returns the number of lines of a regular file, plain or gzip; `None` for something else, or if
+/// the file cannot be read.
+pub fn count_lines(path: &Path) -> Option<usize> {
+    fs::metadata(path).ok().filter(|file| file.is_file())?;
+    let mut reader = LineReader::open_file(path).ok()?;
+    while reader.next_line().ok()?.is_some() {}
+    Some(reader.number as usize)
 }
 
-impl<R: BufRead> LineReader<R> {
+/// Reader of the lines of a text. Text that is compressed by gzip is recognised by its content.
+pub struct LineReader {
+    reader: Box<dyn BufRead + Send>,
+    number: u64,
+    has_begun: bool,
+}
+
+impl LineReader {
+    /// Opens a file, or stdin if `path` is `-`.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be opened, or is a folder.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        if path == Path::new("-") {
+            Ok(Self::new(BufReader::new(io::stdin())))
+        } else {
+            Self::open_file(path)
+        }
+    }
+
+    /// Opens a file.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be opened, or is a folder.
+    pub fn open_file(path: &Path) -> io::Result<Self> {
+        // On Unix, a folder can be opened like a file.
+        if fs::metadata(path)?.is_dir() {
+            return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder"));
+        }
+        let file = File::open(path)?;
+        Ok(Self::new(BufReader::with_capacity(BUFFER, file)))
+    }
+
     /// Creates a line reader. `reader` must be at the start of the text.
-    pub fn new(reader: R) -> Self {
-        Self { reader, number: 0 }
+    pub fn new(reader: impl BufRead + Send + 'static) -> Self {
+        Self {
+            reader: Box::new(reader),
+            number: 0,
+            has_begun: false,
+        }
     }
 
     /// Returns the number of lines that were read so far.
@@ -35,9 +85,24 @@ impl<R: BufRead> LineReader<R> {
     ///
     /// If the line cannot be read, or has more than 64 MiB.
     pub fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
+        if !self.has_begun {
+            self.has_begun = true;
+            if self.reader.fill_buf()?.starts_with(GZIP) {
+                let compressed = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+                let plain = MultiGzDecoder::new(compressed);
+                self.reader = Box::new(BufReader::with_capacity(BUFFER, plain));
+            }
+        }
         let mut bytes = Vec::new();
         let mut limited = Read::take(&mut self.reader, LONGEST + 1);
-        if limited.read_until(b'\n', &mut bytes)? == 0 {
+        let read = limited.read_until(b'\n', &mut bytes);
+        let read = read.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => {
+                io::Error::other("its gzip data is cut, or has other data after it")
+            }
+            _ => error,
+        })?;
+        if read == 0 {
             return Ok(None);
         }
         if bytes.len() as u64 > LONGEST {
@@ -59,6 +124,11 @@ impl<R: BufRead> LineReader<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
     use super::*;
 
     #[test]
@@ -73,6 +143,24 @@ mod tests {
         }
         assert_eq!(next(), None);
         assert_eq!(reader.number(), 4);
+    }
+
+    #[test]
+    fn gzip_is_recognised_by_its_content() {
+        let gzip = |text: &str| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.finish().unwrap()
+        };
+        let members = [gzip("1\n2"), gzip("3\n")].concat();
+        let read = |bytes: &[u8]| -> io::Result<Vec<Vec<u8>>> {
+            let mut reader = LineReader::new(io::Cursor::new(bytes.to_vec()));
+            std::iter::from_fn(|| reader.next_line().transpose()).collect()
+        };
+        assert_eq!(read(&members).unwrap(), [&b"1"[..], b"23"]);
+        assert_eq!(read(&gzip("")).unwrap(), [b""; 0]);
+        let cut = read(&members[..members.len() - 9]).unwrap_err();
+        assert!(cut.to_string().contains("gzip data is cut"), "{cut}");
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Reads lines of text from stdin or a file.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, IsTerminal};
+use std::io::{Cursor, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use crate::error::{UsageError, quote};
-use crate::files::LineReader;
+use crate::files::{LineReader, count_lines};
 
 /// A line of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,12 +36,12 @@ pub enum Unreadable {
     Rest(UsageError),
 }
 
-/// Iterator over the lines of stdin or a file, which returns each line without waiting for the
-/// next.
+/// Iterator over the lines of stdin or a file, plain or gzip, which returns each line without
+/// waiting for the next.
 pub struct Input {
     name: PathBuf,
     is_terminal: bool,
-    reader: LineReader<Box<dyn BufRead>>,
+    reader: LineReader,
 }
 
 impl Input {
@@ -52,28 +51,31 @@ impl Input {
     ///
     /// If the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, UsageError> {
-        let is_stdin = path == Path::new("-");
-        let reader: Box<dyn BufRead> = if is_stdin {
-            Box::new(std::io::stdin().lock())
-        } else {
-            let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
-            Box::new(BufReader::new(file))
-        };
         Ok(Self {
             name: path.into(),
-            is_terminal: is_stdin && std::io::stdin().is_terminal(),
-            reader: LineReader::new(reader),
+            is_terminal: path == Path::new("-") && std::io::stdin().is_terminal(),
+            reader: LineReader::open(path).map_err(|error| cannot_read(path, &error))?,
         })
+    }
+
+    /// Returns the lines of `texts`, one after the other.
+    pub fn of_texts(texts: &[String]) -> Self {
+        let lines: String = texts.iter().map(|text| format!("{text}\n")).collect();
+        Self {
+            name: "-".into(),
+            is_terminal: false,
+            reader: LineReader::new(Cursor::new(lines)),
+        }
+    }
+
+    /// Returns the number of lines in the file; `None` if the lines come from elsewhere.
+    pub fn total(&self) -> Option<usize> {
+        count_lines(&self.name)
     }
 
     /// Returns whether the lines are typed into a terminal, so that the user waits for each result.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
-    }
-
-    /// Returns the file's path, or `-` for stdin.
-    pub fn name(&self) -> String {
-        self.name.display().to_string()
     }
 }
 
@@ -110,7 +112,7 @@ mod tests {
         let input = Input {
             name: "-".into(),
             is_terminal: false,
-            reader: LineReader::new(Box::new(bytes)),
+            reader: LineReader::new(bytes),
         };
         input.collect()
     }
@@ -156,5 +158,13 @@ mod tests {
                 .to_string()
                 .starts_with("input /no/such/file: cannot be read")
         );
+    }
+
+    #[test]
+    fn only_a_file_has_a_total() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "a\n\nb").unwrap();
+        assert_eq!(Input::open(file.path()).unwrap().total(), Some(3));
+        assert_eq!(Input::of_texts(&["a".into()]).total(), None);
     }
 }

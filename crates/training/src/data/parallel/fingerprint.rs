@@ -1,11 +1,12 @@
 //! Hashes that identify files and what is made from them.
 
+use std::fs::File;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::lines::{cannot_read, check_regular, open, wrong};
+use super::lines::{cannot_read, check_regular, wrong};
 use crate::error::UsageError;
 use crate::files::{hex, sha256};
 
@@ -22,7 +23,7 @@ impl Fingerprint {
     /// Reads a whole file and computes its fingerprint.
     pub(super) fn of(path: &Path) -> Result<Self, UsageError> {
         check_regular(path)?;
-        let mut file = open(path)?;
+        let mut file = File::open(path).map_err(|error| cannot_read(path, &error))?;
         let mut hash = Sha256::new();
         let copied = std::io::copy(&mut file, &mut hash);
         let size = copied.map_err(|error| cannot_read(path, &error))?;

@@ -1,33 +1,24 @@
-//! The lines of a text file, plain or gzip.
+//! The lines of a file of a corpus, plain or gzip.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
-
-use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{UsageError, quote};
 use crate::files::LineReader;
 
-pub(super) fn open(path: &Path) -> Result<File, UsageError> {
-    // The check for a folder is needed because on Unix a folder can be opened like a file.
-    let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
-    if metadata.is_dir() {
-        return Err(wrong(path, "is a folder, but must be a file of text"));
-    }
-    File::open(path).map_err(|error| cannot_read(path, &error))
-}
-
-/// Rejects files that cannot be read more than once, such as pipes. Accepts folders, which [`open`]
-/// rejects with another message.
+/// Rejects folders, and files that cannot be read more than once, such as pipes.
 pub(super) fn check_regular(path: &Path) -> Result<(), UsageError> {
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
-    if metadata.is_file() || metadata.is_dir() {
+    if metadata.is_file() {
         return Ok(());
     }
-    let expected =
-        "is not a regular file: a corpus is read more than once, so save it in a file first";
-    Err(wrong(path, expected))
+    Err(wrong(
+        path,
+        if metadata.is_dir() {
+            "is a folder, but must be a file of text"
+        } else {
+            "is not a regular file: a corpus is read more than once, so save it in a file first"
+        },
+    ))
 }
 
 pub(super) fn wrong(path: &Path, expected: impl Into<String>) -> UsageError {
@@ -35,16 +26,12 @@ pub(super) fn wrong(path: &Path, expected: impl Into<String>) -> UsageError {
 }
 
 pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
-    let what = match error.kind() {
-        ErrorKind::UnexpectedEof => "its gzip data is cut, or has other data after it".into(),
-        _ => error.to_string(),
-    };
-    wrong(path, format!("cannot be read ({what})"))
+    wrong(path, format!("cannot be read ({error})"))
 }
 
 pub(super) struct Lines {
     pub(super) path: PathBuf,
-    reader: LineReader<Box<dyn BufRead + Send>>,
+    reader: LineReader,
     lossy: bool,
     /// Number of lines in which invalid UTF-8 was replaced.
     pub(super) replaced: u64,
@@ -52,17 +39,9 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn open(path: &Path, lossy: bool) -> Result<Self, UsageError> {
-        let mut file = BufReader::with_capacity(1 << 16, open(path)?);
-        let start = file.fill_buf().map_err(|error| cannot_read(path, &error))?;
-        let is_gzip = start.starts_with(&[0x1f, 0x8b]);
-        let reader: Box<dyn BufRead + Send> = if is_gzip {
-            Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)))
-        } else {
-            Box::new(file)
-        };
         Ok(Self {
             path: path.into(),
-            reader: LineReader::new(reader),
+            reader: LineReader::open_file(path).map_err(|error| cannot_read(path, &error))?,
             lossy,
             replaced: 0,
         })

@@ -1,8 +1,3 @@
-use std::io::Write;
-
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
 use super::*;
 
 /// Creates a corpus of files with these names and contents. Keep the returned folder as long as you
@@ -50,21 +45,6 @@ fn pairs_keep_their_order_and_empty_ones_are_counted() {
     assert_eq!(pairs, [["one", "1"], ["two ", " 3"], ["three", "4"]]);
     assert_eq!((stats.pairs, stats.empty, stats.replaced), (3, 2, 0));
     assert_eq!(stats.notes(), ["2 pairs skipped: a side is empty"]);
-}
-
-#[test]
-fn gzip_is_recognised_by_its_content_in_one_member_or_several() {
-    let gzip = |text: &[u8]| {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(text).unwrap();
-        encoder.finish().unwrap()
-    };
-    let pieces = [gzip(b"a\tb\nc"), gzip(b"\td\n")].concat();
-    let (_folder, table) = corpus(&[("pairs", &pieces)]);
-    assert_eq!(read(&table, false).unwrap().0, [["a", "b"], ["c", "d"]]);
-    let (_folder, cut) = corpus(&[("pairs", &pieces[..pieces.len() - 9])]);
-    let error = read(&cut, false).unwrap_err();
-    assert!(error.contains("pairs: cannot be read"), "{error}");
 }
 
 #[test]

@@ -1,0 +1,45 @@
+//! Flags that name the lines that a command reads.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use training::error::UsageError;
+use training::inference::Input;
+
+/// Flags that name the lines that a command reads.
+#[derive(Clone, Debug, Args)]
+pub struct InputArgs {
+    /// Texts to take instead of the lines of --input
+    #[arg(value_name = "TEXT", help_heading = None::<&'static str>, conflicts_with = "input")]
+    pub texts: Vec<String>,
+    /// File with a text per line, plain or gzip; - for standard input
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub input: PathBuf,
+}
+
+impl InputArgs {
+    /// Opens the texts, or else the file.
+    ///
+    /// # Errors
+    ///
+    /// A text that is the name of a file, or a file that cannot be opened.
+    pub fn open(&self) -> Result<Input, UsageError> {
+        if self.texts.is_empty() {
+            return Input::open(&self.input);
+        }
+        let mut texts = self.texts.iter();
+        if let Some(file) = texts.find(|text| Path::new(text).is_file()) {
+            let what = format!("is a file; to read it, use --input {file}");
+            return Err(UsageError::new("TEXT", file, what));
+        }
+        Ok(Input::of_texts(&self.texts))
+    }
+
+    /// Returns an error about the texts, or else about the file.
+    pub fn wrong(&self, what: String) -> UsageError {
+        match &self.texts[..] {
+            [] => UsageError::new("--input", self.input.display(), what),
+            _ => UsageError::new("TEXT", "", what),
+        }
+    }
+}
