@@ -135,9 +135,15 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
     let folder = tempfile::tempdir().unwrap();
     let stdout = run(folder.path(), &format!("fit --task copy {COPY}"));
     let lines: Vec<&str> = stdout.lines().collect();
-    // The output has five examples, up to five further examples with wrong outputs, and a closing
-    // line.
+    // The output has the evaluation of the last step, five examples, up to five further examples
+    // with wrong outputs, and a closing line.
+    let (evaluation, lines) = lines.split_first().unwrap();
+    assert!(
+        evaluation.starts_with("step 12: evaluation loss "),
+        "{stdout}"
+    );
     let (last, examples) = lines.split_last().unwrap();
+    assert!(last.contains("sequences, step 12 of 12, "), "{last}");
     assert!((15..=30).contains(&examples.len()), "{stdout}");
     assert_eq!(examples.len() % 3, 0, "{stdout}");
     for sample in examples.chunks(3) {
@@ -148,7 +154,6 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
         let is_right = expected == decoded.trim();
         assert_eq!(mark, if is_right { "right)" } else { "wrong)" }, "{stdout}");
     }
-    assert!(last.contains("12 steps"), "{last}");
 
     let run_folder = folder.path().join("runs/copy-1");
     let summary = json(&run_folder.join("summary.json"));
@@ -170,6 +175,7 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
     let steps = losses(&run_folder);
     let steps: Vec<u64> = steps
         .iter()
+        .filter(|line| line.get("loss").is_some())
         .map(|line| line["step"].as_u64().unwrap())
         .collect();
     assert_eq!(steps, (1..=12).collect::<Vec<u64>>());

@@ -108,8 +108,8 @@ fn references_are_the_texts_of_the_file() {
         let ids = dataset.codec().encode_source(&pair.source).unwrap();
         assert_eq!(ids, example.source);
         let output = dataset.codec().encode_target(&pair.target).unwrap();
-        assert!(scorer.accepts(&example, &output));
-        assert!(!scorer.accepts(&example, &output[1..]));
+        assert!(scorer.accepts(index, &example, &output));
+        assert!(!scorer.accepts(index, &example, &output[1..]));
         decoded.push(Decoded {
             example,
             output,

@@ -25,9 +25,9 @@ pub struct ReportArgs {
     /// loads no model
     #[arg(long, value_name = "N", default_value = "24", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub examples: usize,
-    /// Checkpoint that decodes the examples: last, best, the number of a step, or average:K for the
-    /// mean of the last K
-    #[arg(long, value_name = "WHICH", default_value = "last")]
+    /// Checkpoint that decodes the examples: best for the run's model, which the best evaluation
+    /// chose, last, the number of a step, or average:K for the mean of the last K
+    #[arg(long, value_name = "WHICH", default_value = "best")]
     pub checkpoint: CheckpointSelector,
     #[command(flatten)]
     pub backend: BackendArgs,

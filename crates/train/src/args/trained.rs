@@ -14,8 +14,9 @@ pub struct TrainedArgs {
     /// Folder of a run, or `latest`
     #[arg(help_heading = None::<&'static str>, value_parser = run_folder())]
     pub run: PathBuf,
-    /// Checkpoint: last, best, the number of a step, or average:K for the mean of the last K
-    #[arg(long, value_name = "WHICH", default_value = "last")]
+    /// Checkpoint: best for the run's model, which the best evaluation chose, last, the number of a
+    /// step, or average:K for the mean of the last K
+    #[arg(long, value_name = "WHICH", default_value = "best")]
     pub checkpoint: CheckpointSelector,
     #[command(flatten)]
     pub backend: BackendArgs,

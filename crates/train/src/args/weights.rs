@@ -176,9 +176,9 @@ pub struct ExportArgs {
     /// Number format of the file [default: f32, and 8-bit matrices stay as they are in the layout native]
     #[arg(long, value_parser = named::<Dtype>())]
     pub dtype: Option<Dtype>,
-    /// Checkpoint of the run: last, best, the number of a step, or average:K for the mean of the
-    /// last K
-    #[arg(long, value_name = "WHICH", default_value = "last")]
+    /// Checkpoint of the run: best for the run's model, which the best evaluation chose, last, the
+    /// number of a step, or average:K for the mean of the last K
+    #[arg(long, value_name = "WHICH", default_value = "best")]
     pub checkpoint: CheckpointSelector,
     /// Write the layout's tensor FROM under the name TO; may be given several times
     #[arg(long, value_name = "FROM=TO", value_parser = rename)]

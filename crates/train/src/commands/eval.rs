@@ -119,7 +119,8 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
     let file =
         HypothesesFile::of_flag(args.hypotheses.as_deref().filter(|_| group.is_first()), [])?;
     let begun = Instant::now();
-    let decoded = evaluation::decode(&run.model, dataset, &examples, batch_size, &config, group)?;
+    let outputs = evaluation::decode(&run.model, dataset, &examples, batch_size, &config, group)?;
+    let decoded = evaluation::judge(dataset, &examples, outputs);
     if let Some(file) = file {
         write(file, dataset.codec(), &decoded)?;
     }

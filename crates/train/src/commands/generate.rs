@@ -10,7 +10,7 @@ use training::collective::Collective;
 use training::error::{UsageError, unwritable};
 use training::files::write_whole_by;
 use training::inference::{Generation, Input, Predictor, Request, Unreadable, Work};
-use training::pretrained::Languages;
+use training::pretrained::{Languages, is_pretrained};
 
 use super::dialog;
 use super::hypotheses::check_outputs;
@@ -63,6 +63,9 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
         })
     };
     let predictor = Predictor::new(run, work, args.json);
+    if group.is_first() && !is_pretrained(&args.trained.run) {
+        output::note(&args.trained.checkpoint.describe(run.step));
+    }
     let Some(mut input) = input else {
         return follow(&predictor, group);
     };

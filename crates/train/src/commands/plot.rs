@@ -60,7 +60,7 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         .try_for_each(|maps| save(args, &maps.file_name(), maps))
 }
 
-/// Returns the attention maps of the last checkpoint of a run.
+/// Returns the attention maps of a run's model.
 fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec<AttentionMaps>> {
     let trained = TrainedRun::load(&run.folder, &backend.open()?)?;
     let dataset = trained.dataset.as_ref();

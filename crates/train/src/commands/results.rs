@@ -12,7 +12,7 @@ use training::data::{DataConfig, Dataset, Decoded};
 use training::evaluation::{ByLength, LengthSettings, TestResult, decode_greedily};
 use training::run::environment::quoted;
 use training::run::layout::PICTURES;
-use training::run::{Best, LengthsOf, RunData, Summary, add_lengths};
+use training::run::{LengthsOf, RunData, Summary, TrainingState, add_lengths};
 use training::trainer::Finished;
 use transformer::Transformer;
 
@@ -49,9 +49,8 @@ pub(super) fn report(
             print_decoded(dataset, 0, &decoded)?;
         }
     }
-    let (steps, seconds) = (summary.steps, summary.train_seconds);
-    let unit = if steps == 1 { "step" } else { "steps" };
-    let took = format!("{steps} {unit}, {seconds:.1} s of training");
+    let (step, steps, seconds) = (summary.model_step, summary.steps, summary.train_seconds);
+    let took = format!("step {step} of {steps}, {seconds:.1} s of training");
     let shown = test.decoded.iter().enumerate();
     if let Some(scores) = test.texts {
         for (index, decoded) in shown.take(samples) {
@@ -140,36 +139,20 @@ fn print_sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded, mark: &s
 
 /// Prints the best evaluation of a finished run, the folder of the run, and the commands that the
 /// user may run next.
-pub(super) fn say_what_next(config: &RunConfig, folder: &Path, best: Option<Best>) {
-    if let Some(best) = best {
-        output::note(&format!("best evaluation: {}", best_text(config, best)));
+pub(super) fn say_what_next(folder: &Path, state: &TrainingState) {
+    if let Some(best) = state.best {
+        let value = metric::named(best.field(), best.value);
+        let (best, last) = (best.step, state.step);
+        let chosen = format!("best evaluation: {value} at step {best}, which is the run's model");
+        output::note(&if best == last {
+            chosen
+        } else {
+            format!("{chosen}; --checkpoint last is step {last}")
+        });
     }
     let run = quoted(&folder.display().to_string());
     output::note(&format!(
         "everything about this run: {}\nnext:\n  train eval {run}\n  train generate {run}\n  train plot {run}",
         folder.display()
     ));
-}
-
-fn best_text(config: &RunConfig, best: Best) -> String {
-    let value = metric::named(config.evaluation.best_by.field(), best.value);
-    format!("{value} at step {}, kept as --checkpoint best", best.step)
-}
-
-#[cfg(test)]
-mod tests {
-    use training::config::BestBy;
-
-    use super::*;
-
-    #[test]
-    fn the_best_evaluation_is_shown_by_its_measure() {
-        let mut config = RunConfig::copy();
-        let (step, value) = (300, 0.000_031_2);
-        let text = best_text(&config, Best { step, value });
-        assert_eq!(text, "loss 3.12e-5 at step 300, kept as --checkpoint best");
-        config.evaluation.best_by = BestBy::ExactMatch;
-        let text = best_text(&config, Best { step, value: 0.75 });
-        assert!(text.starts_with("exact match 0.7500 at"), "{text}");
-    }
 }

@@ -213,9 +213,8 @@ pub(super) fn train(
         Ending::Done(mut finished) => {
             let tested = test(config, dataset, group, &finished);
             let summary = tested.inspect_err(|error| finished.folder.record_failure(error))?;
-            let best = finished.state.best;
             finished.folder.finish(&summary)?;
-            say_what_next(config, &path, best);
+            say_what_next(&path, &finished.state);
             Ok(Exit::Success)
         }
         Ending::Stopped {

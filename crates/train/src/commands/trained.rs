@@ -59,7 +59,7 @@ pub(super) fn load_any(
     if !is_pretrained(&args.run) {
         return load(args, int8, group);
     }
-    if args.checkpoint != CheckpointSelector::Last {
+    if args.checkpoint != CheckpointSelector::default() {
         let expected = "needs the folder of a run";
         return Err(UsageError::new("--checkpoint", args.checkpoint, expected).into());
     }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde::Serialize;
 use training::collective::Collective;
 use training::data::parallel::{Corpus, Pair, ReadOptions, TextConfig, ValidationPairs};
-use training::data::{Codec, Decoded, Example};
+use training::data::{Codec, Example};
 use training::error::{Subject, UsageError};
 use training::evaluation;
 use training::files::count_lines;
@@ -54,7 +54,7 @@ pub(super) fn run(
 ) -> Result<()> {
     let (run, group) = (&trained.run, group.collective());
     let is_of_run = args.source.is_none() && args.pairs.is_none();
-    if is_of_run && config.train.source.as_os_str().is_empty() {
+    if is_of_run && !config.has_corpora() {
         let what = "was imported, and has no validation pairs: name some with --source and --target, \
                     or with --pairs";
         return Err(unusable(&args.trained.run, what).into());
@@ -125,9 +125,9 @@ pub(super) fn run(
         let (examples, cut): (Vec<Example>, Vec<bool>) = examples.unzip();
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
         let size = args.batch_size;
-        let decoded = decode(run, &examples, size, &generation, group)?;
-        for (decoded, pair) in decoded.iter().zip(&chunk) {
-            let hypothesis = codec.decode_target(&decoded.output);
+        let outputs = decode(run, &examples, size, &generation, group)?;
+        for (output, pair) in outputs.iter().zip(&chunk) {
+            let hypothesis = codec.decode_target(output);
             scorer.add(&hypothesis, &[&pair.target]);
             if let Some(file) = &mut hypotheses {
                 file.add(&pair.source, &pair.target, &hypothesis)?;
@@ -207,7 +207,7 @@ fn decode(
     batch_size: Option<usize>,
     generation: &GenerateConfig,
     processes: &dyn Collective,
-) -> Result<Vec<Decoded>, GenerateError> {
+) -> Result<Vec<Vec<u32>>, GenerateError> {
     let (dataset, config) = (run.dataset.as_ref(), &run.config.model);
     let limits = dataset.limits();
     let extends = dataset.search().max_length.is_none();
@@ -221,7 +221,7 @@ fn decode(
         };
         groups.entry(most).or_default().push(index);
     }
-    let mut decoded = vec![None; examples.len()];
+    let mut all = vec![Vec::new(); examples.len()];
     for (max_length, indices) in groups {
         let group: Vec<Example> = indices
             .iter()
@@ -236,11 +236,10 @@ fn decode(
         let outputs =
             evaluation::decode(&*model, dataset, &group, batch_size, &generation, processes)?;
         for (index, output) in indices.into_iter().zip(outputs) {
-            decoded[index] = Some(output);
+            all[index] = output;
         }
     }
-    let decoded: Option<Vec<Decoded>> = decoded.into_iter().collect();
-    Ok(decoded.expect("every example is in a group"))
+    Ok(all)
 }
 
 /// Converts a pair to token ids. Also returns whether a side had to be truncated to `longest`

@@ -7,8 +7,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 use serde::Serialize;
 use training::collective::Alone;
-use training::data::parallel::{TextConfig, ValidationPairs};
-use training::data::{DataConfig, Dataset, Decoded, Example, Split};
+use training::data::{Dataset, Decoded, Split};
 use training::evaluation::decode_greedily;
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use training::run::unusable;
@@ -86,10 +85,7 @@ impl Examined {
     ) -> Result<Self> {
         let run = TrainedRun::load_selected(folder, selector, device)?;
         let dataset = run.dataset.as_ref();
-        let examples = match &run.config.data {
-            DataConfig::Text(config) => first_pairs(config, dataset, n)?,
-            _ => dataset.held_out(run.config.seed, Split::Validation, n),
-        };
+        let examples = dataset.held_out(run.config.seed, Split::Validation, n);
         if examples.is_empty() {
             return Err(unusable(folder, "has no examples of the validation split").into());
         }
@@ -124,32 +120,6 @@ impl Examined {
     pub fn has_attention(&self) -> bool {
         !self.attention.is_empty()
     }
-}
-
-/// Reads the first `n` validation pairs that are within the length limits of the data set.
-///
-/// This function reads the corpus itself, so that a corpus that cannot be read is an error. A data
-/// set of texts that was opened for inference would return fewer examples instead.
-fn first_pairs(config: &TextConfig, dataset: &dyn Dataset, n: usize) -> Result<Vec<Example>> {
-    let (codec, limits) = (dataset.codec(), dataset.limits());
-    let vocabularies = codec.vocabularies();
-    let mut examples = Vec::with_capacity(n);
-    for pair in ValidationPairs::of_run(config, config.read_options())? {
-        let pair = pair?;
-        let source = codec.encode_source(&pair.source)?;
-        let output = codec.encode_target(&pair.target)?;
-        // The target also has a begin and an end symbol.
-        if source.len() > limits.source || output.len() + 2 > limits.target {
-            continue;
-        }
-        let begin = [vocabularies.bos_id].into_iter();
-        let target = begin.chain(output).chain(vocabularies.eos_id).collect();
-        examples.push(Example { source, target });
-        if examples.len() == n {
-            break;
-        }
-    }
-    Ok(examples)
 }
 
 fn sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Sample {

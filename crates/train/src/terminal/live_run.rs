@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use training::run::{BestMetric, CURVES, Curves, Event, MetricsLine, Point};
+use training::run::{Best, CURVES, Curves, Event, MetricsLine, Point};
 
 use super::series::Series;
 use crate::metric;
@@ -30,7 +30,7 @@ pub(super) struct LiveRun {
     /// Newest metrics of a step.
     pub(super) metrics: Option<MetricsLine>,
     pub(super) evaluation: Option<MetricsLine>,
-    pub(super) best: Option<BestMetric>,
+    pub(super) best: Option<Best>,
     /// Step of the last checkpoint, and when it was written; `None` before the first one of this
     /// process.
     pub(super) checkpoint: Option<(usize, Instant)>,
@@ -81,10 +81,7 @@ impl LiveRun {
                 let line = self.add(MetricsLine::of(evaluation, 0.0));
                 self.evaluation = Some(line);
             }
-            Event::Best { by, best } => {
-                let (value, step) = (best.value, best.step);
-                self.best = Some(BestMetric { by, value, step });
-            }
+            Event::Best(best) => self.best = Some(best),
             Event::Checkpoint { step, .. } => self.checkpoint = Some((step, Instant::now())),
             _ => {}
         }

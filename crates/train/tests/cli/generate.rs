@@ -384,7 +384,7 @@ fn a_wrong_line_is_named_and_the_lines_before_it_have_outputs() {
         let input = [good.as_bytes(), b"\n", wrong, b"\n", good.as_bytes()].concat();
         let answer = generate(flags, good);
         let fails = |more: &str| {
-            let output = on_run("generate", &format!("{flags} {more}"), input.clone());
+            let output = on_run("generate", &format!("-q {flags} {more}"), input.clone());
             let stderr = text(&output.stderr);
             assert_eq!(output.status.code(), Some(2), "{stderr}");
             assert!(stderr.contains("line 3 \""), "{stderr:?}");
@@ -510,7 +510,7 @@ fn outputs_do_not_wait_for_the_end_of_the_input() {
 fn generate_succeeds_if_stdout_is_closed_early() {
     for flags in ["", "--stream", "--json --batch-size 1"] {
         let line = format!(
-            "yes '1 2 3' | {} generate {} {flags} | head -n 2; echo ${{PIPESTATUS[1]}}",
+            "yes '1 2 3' | {} generate -q {} {flags} | head -n 2; echo ${{PIPESTATUS[1]}}",
             env!("CARGO_BIN_EXE_train"),
             run().display()
         );

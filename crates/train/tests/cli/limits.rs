@@ -12,7 +12,9 @@ use super::{output, succeed, text, train};
 /// Runs `generate` with flags on an input, and returns stdout, stderr and the exit code.
 fn generate(folder: &Path, flags: &str, input: &str) -> (String, String, Option<i32>) {
     let mut command = train(folder);
-    command.arg("generate").args(flags.split_whitespace());
+    command
+        .args(["generate", "-q"])
+        .args(flags.split_whitespace());
     let output = command.write_stdin(input).output().unwrap();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     (stdout, stderr, output.status.code())

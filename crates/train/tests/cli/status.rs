@@ -38,7 +38,7 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
     let stderr = text(&output.stderr);
     for part in [
         "step 12",
-        "--checkpoint best",
+        ", which is the run's model",
         "  train generate 'my runs/a'\n",
     ] {
         assert!(stderr.contains(part), "{stderr}");

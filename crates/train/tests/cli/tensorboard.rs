@@ -36,13 +36,13 @@ fn event_files_for_tensorboard_have_each_step_once() {
     assert!(values(&run, "train/loss").is_empty());
     // A run that is resumed with the flag gets the events of all its steps. It then goes on writing
     // them without the flag.
-    for (steps, flags) in [("15", &["--tensorboard"][..]), ("16", &[])] {
+    for (steps, flags, evaluations) in [("15", &["--tensorboard"][..], 3), ("16", &[], 4)] {
         resume(&[&["--steps", steps], flags].concat());
         assert_eq!(
             values(&run, "train/loss").len(),
             steps.parse::<usize>().unwrap()
         );
-        assert_eq!(values(&run, "validation/exact_match").len(), 2);
+        assert_eq!(values(&run, "validation/exact_match").len(), evaluations);
     }
 }
 
@@ -111,7 +111,7 @@ fn all_commands_say_the_same_of_a_run() {
     // The best step and its loss.
     let step = &listed["best"]["step"];
     assert_eq!(
-        compared["groups"][0]["metrics"]["best_step"]["mean"].as_f64(),
+        compared["groups"][0]["metrics"]["model_step"]["mean"].as_f64(),
         step.as_f64()
     );
     assert!(
@@ -125,10 +125,7 @@ fn all_commands_say_the_same_of_a_run() {
         .unwrap()
         .iter()
         .position(|x| x.as_f64() == step.as_f64());
-    close(
-        number(&line["y"][place.unwrap()]),
-        metric("best_valid_loss"),
-    );
+    close(number(&line["y"][place.unwrap()]), metric("valid_loss"));
 
     // Exact match in the test and in the last evaluation.
     close(

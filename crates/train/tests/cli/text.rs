@@ -454,6 +454,31 @@ fn pairs_of_the_same_tokens_have_their_own_references() {
 }
 
 #[test]
+fn unknown_words_are_never_an_exact_match() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let pairs = |word: &str| -> String {
+        let pair = |n: u32| format!("go {word}{n}\tgehe {word}{n}\n");
+        (0..60).map(pair).collect()
+    };
+    fs::write(path.join("train.tsv"), pairs("a")).unwrap();
+    fs::write(path.join("valid.tsv"), pairs("b")).unwrap();
+    let flags = "--train-source train.tsv --valid-source valid.tsv --tokenizer word --best-by exact-match \
+                 --eval-every 20 --learning-rate 0.01 --warmup 5";
+    succeed(&fit(path, "run", 60, flags));
+    let listed: Value = serde_json::from_str(&run(path, "runs run --json")).unwrap();
+    assert_eq!(listed["best"]["metric"], "exact_match");
+    assert_eq!(listed["best"]["value"], 0.0);
+    assert_eq!(json(&path.join("run/summary.json"))["exact_match"], 0.0);
+    let evaluated: Value = serde_json::from_str(&run(path, "eval run --json")).unwrap();
+    assert_eq!(evaluated["exact_match"], 0.0);
+    // The model writes what the references are by token ids.
+    run(path, "eval run --hypotheses out");
+    let out = fs::read_to_string(path.join("out")).unwrap();
+    assert!(out.starts_with("gehe <unk>\n"), "{out}");
+}
+
+#[test]
 fn tokenizer_files_are_used_unless_they_lack_something() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::task::TINY;
 use super::text_task::{corpus_line, fit};
-use super::{rejected, run, succeed, text, train};
+use super::{output, run, succeed, text, train};
 
 /// Runs `tokenize` with flags on an input, and returns the output.
 fn tokenize(folder: &Path, flags: &str, input: &str) -> String {
@@ -98,7 +98,11 @@ fn texts_survive_a_round_trip() {
     }
     // Without the corpus of the run, `plot` needs `--source`.
     fs::remove_file(folder.join("valid.source")).unwrap();
-    rejected(folder, "plot run --only attention", &["--source"]);
+    let said = text(&output(folder, "plot run --only attention").stderr);
+    assert!(
+        said.contains("valid.source: cannot be read") && said.contains("say which with --source"),
+        "{said}"
+    );
     run(folder, "plot run --only attention --source der");
 }
 

@@ -152,7 +152,7 @@ fn a_run_killed_before_its_first_checkpoint_starts_again() {
     // A finished run without checkpoints does not start again, because its checkpoints may have
     // been moved elsewhere.
     rejected(folder.path(), "resume run", &["has no checkpoint step-N"]);
-    assert_eq!(losses(&run).len(), 12);
+    assert_eq!(losses(&run).len(), 13);
     std::fs::remove_file(run.join("summary.json")).unwrap();
     let output = output(folder.path(), "resume run");
     succeed(&output);
@@ -189,7 +189,10 @@ fn a_finished_run_resumes_with_more_steps() {
         folder.path(),
         &format!("{SIZE} --steps 20 --run-dir longer --schedule noam"),
     );
-    assert!(everything(&trained, 20) == everything(&folder.path().join("longer"), 20));
+    // The run was evaluated where it had ended before.
+    let (parameters, mut lines) = everything(&trained, 20);
+    lines.retain(|line| line["step"] != 12 || line.get("valid_loss").is_none());
+    assert!((parameters, lines) == everything(&folder.path().join("longer"), 20));
     assert_eq!(
         json(&trained.join("config.json"))["optimization"]["steps"],
         20
@@ -237,7 +240,7 @@ fn best_evaluation(run: &Path) -> (f64, u64) {
 #[test]
 fn training_ends_when_patience_runs_out() {
     let folder = tempfile::tempdir().unwrap();
-    let flags = "--steps 500 --set optimization.schedule.factor=1e-9 --eval-every 2 --patience 3 --best-by exact-match";
+    let flags = "--steps 500 --set optimization.schedule.factor=1e-30 --eval-every 2 --patience 3 --best-by exact-match";
     run(folder.path(), &format!("{SIZE} {flags}"));
     let status = json(&folder.path().join("runs/copy-1/status.json"));
     assert!(status["reason"].as_str().unwrap().ends_with(" step 2"));
@@ -271,20 +274,44 @@ fn grown_worse(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn the_best_model_is_evaluated_at_the_end() {
+fn every_command_uses_the_model_of_the_best_evaluation() {
     let folder = tempfile::tempdir().unwrap();
-    let run = grown_worse(folder.path());
-    let (best, _) = best_evaluation(&run);
-    let lines = losses(&run);
-    let last = lines
-        .iter()
-        .rev()
-        .find_map(|line| line.get("valid_loss")?.as_f64());
-    assert!(last.unwrap() > best, "{last:?}");
-    let judged = json(&run.join("summary.json"))["valid_loss"]
-        .as_f64()
-        .unwrap();
+    let (path, trained) = (folder.path(), grown_worse(folder.path()));
+    let (best, step) = best_evaluation(&trained);
+    let last = newest(&trained);
+    assert!(last > step as usize);
+    let summary = json(&trained.join("summary.json"));
+    assert_eq!(
+        (&summary["model_step"], &summary["steps"]),
+        (&step.into(), &last.into())
+    );
+    let judged = summary["valid_loss"].as_f64().unwrap();
     assert!((judged - best).abs() < 1e-6, "{judged}, not {best}");
+    let parsed =
+        |line: &str| -> serde_json::Value { serde_json::from_str(&run(path, line)).unwrap() };
+    let evaluated = parsed("eval latest --json");
+    assert_eq!(evaluated["step"], step);
+    for score in ["exact_match", "token_accuracy"] {
+        assert_eq!(evaluated[score], summary[score]);
+    }
+    assert_eq!(parsed("eval latest --json --checkpoint last")["step"], last);
+    let listed = &parsed("runs --json");
+    assert_eq!(listed["best"]["step"], step);
+    assert_eq!(listed["metrics"]["model_step"].as_f64(), Some(step as f64));
+    assert_eq!(listed["metrics"]["valid_loss"], summary["valid_loss"]);
+    for line in [
+        "generate latest --input none",
+        "export latest --output file --layout native",
+    ] {
+        std::fs::write(path.join("none"), "").unwrap();
+        let output = output(path, line);
+        let stdout = succeed(&output);
+        let said = stdout + &text(&output.stderr);
+        assert!(
+            said.contains(&format!("the model of step {step}\n")),
+            "{line}: {said}"
+        );
+    }
 }
 
 #[test]
@@ -367,7 +394,7 @@ fn a_configuration_is_read_and_overridden() {
     );
     // The config.json of a run repeats the run. A further flag changes one setting.
     run(path, "--config file/config.json --run-dir again --steps 5");
-    assert_eq!(losses(&path.join("again")).len(), 5);
+    assert_eq!(losses(&path.join("again")).len(), 6);
 
     std::fs::write(path.join("b.toml"), "[optimization]\nbach_size = 5").unwrap();
     rejected(
@@ -384,7 +411,7 @@ fn half_precision_learns_and_resumes_exactly() {
         let lines = losses(run);
         lines
             .iter()
-            .map(|line| line["loss"].as_f64().unwrap())
+            .filter_map(|line| line["loss"].as_f64())
             .collect()
     };
     // Dropout is off, because its masks depend on the precision.

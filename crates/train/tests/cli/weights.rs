@@ -249,8 +249,7 @@ fn exported_tensors_can_be_renamed() {
     assert!(text.contains("left over (1): head.weight"), "{text}");
     let table = "
         --rename generator.weight=generator.bias | --rename
-        --rename head.weight=x | --rename
-        --checkpoint best | --checkpoint best";
+        --rename head.weight=x | --rename";
     all_rejected(folder, &format!("{export} --force"), table);
 }
 

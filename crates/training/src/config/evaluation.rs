@@ -1,5 +1,7 @@
 //! Settings of evaluations: the section `evaluation` of a run's configuration.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,7 +19,8 @@ settings! {
         validation_size: usize = 500, whole(1, 1_000_000).may_change();
         /// Test sequences that are decoded after training.
         test_size: usize = 1000, whole(1, 1_000_000).may_change();
-        /// Metric that decides which evaluation is the best.
+        /// Metric that decides which evaluation is the best, and so which checkpoint is the run's model;
+        /// with --target, exact match decides.
         best_by: BestBy = BestBy::Loss, choice(BestBy::choices).rare_flag("--best-by", "METRIC").may_change();
         /// Exact match on the validation split at which training ends, such as 0.99.
         target: Option<f64> = None, number("an exact match above 0 and at most 1", |x| x > 0.0 && x <= 1.0)
@@ -41,6 +44,14 @@ choices! {
     }
 }
 
+impl EvaluationConfig {
+    /// Returns the metric that decides which evaluation is the best. If training ends at a target,
+    /// this is exact match, so that the evaluation that reaches the target is the best one.
+    pub fn decides(&self) -> BestBy {
+        self.target.map_or(self.best_by, |_| BestBy::ExactMatch)
+    }
+}
+
 impl BestBy {
     /// Returns the name of the metric's field in `metrics.jsonl`.
     pub fn field(self) -> &'static str {
@@ -51,13 +62,13 @@ impl BestBy {
         }
     }
 
-    /// Returns whether `value` is better than `best`.
-    pub(crate) fn is_better(self, value: f64, best: f64) -> bool {
+    /// Returns how good `a` is compared with `b`: greater if it is better.
+    pub fn compare(self, a: f64, b: f64) -> Ordering {
         // Differences beyond nine decimal places do not count.
-        let [value, best] = [value, best].map(|x| (x * 1e9).round());
+        let [a, b] = [a, b].map(|x| (x * 1e9).round() + 0.0);
         match self {
-            Self::Loss => value < best,
-            Self::ExactMatch | Self::Bleu => value > best,
+            Self::Loss => b.total_cmp(&a),
+            Self::ExactMatch | Self::Bleu => a.total_cmp(&b),
         }
     }
 }

@@ -3,7 +3,8 @@
 use transformer::{NormPlacement, TransformerConfig};
 
 use super::{
-    CheckpointingConfig, EvaluationConfig, ExecutionConfig, OptimizationConfig, RunConfig, Schedule,
+    BestBy, CheckpointingConfig, EvaluationConfig, ExecutionConfig, OptimizationConfig, RunConfig,
+    Schedule,
 };
 use crate::data::parallel::TextConfig;
 use crate::data::{DataConfig, NamedTask, SYNTHETIC_TASKS};
@@ -165,6 +166,7 @@ impl RunConfig {
         config.optimization.epochs = Some(10);
         config.optimization.optimizer.clip_norm = Some(1.0);
         config.optimization.label_smoothing = 0.1;
+        config.evaluation.best_by = BestBy::Bleu;
         config.evaluation.validation_size = 2000;
         config.evaluation.test_size = 2000;
         config.with_all(settings)

@@ -74,7 +74,7 @@ impl Limits {
 /// }
 ///
 /// impl Scorer for Initials {
-///     fn accepts(&self, example: &Example, output: &[u32]) -> bool {
+///     fn accepts(&self, _index: usize, example: &Example, output: &[u32]) -> bool {
 ///         output == example.output(true)
 ///     }
 ///
@@ -154,10 +154,12 @@ pub trait Dataset: Send + Sync {
 /// Judges a model's outputs.
 pub trait Scorer {
     /// Returns whether `output`, without begin and end symbol, is correct for `example`.
-    fn accepts(&self, example: &Example, output: &[u32]) -> bool;
+    ///
+    /// `index` is the index of the example in [`Dataset::held_out`].
+    fn accepts(&self, index: usize, example: &Example, output: &[u32]) -> bool;
 
-    /// Returns the reference text of `example`, which has the index `index` in
-    /// [`Dataset::held_out`].
+    /// Returns the reference text of `example`. `index` has the same meaning as in
+    /// [`accepts`](Self::accepts).
     fn reference(&self, index: usize, example: &Example) -> String;
 
     /// Returns the corpus scores of decoded examples; `None` if targets are not texts, so BLEU and

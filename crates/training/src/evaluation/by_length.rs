@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use transformer::generate::{GenerateError, Method};
 use transformer::{Positions, Transformer, TransformerConfig};
 
-use super::{decode, exact_match, generate_config, teacher_forced};
+use super::{decode, exact_match, generate_config, judge, teacher_forced};
 use crate::collective::Collective;
 use crate::config::LengthsConfig;
 use crate::data::synthetic::examples_of_length;
@@ -140,7 +140,8 @@ impl<'a> ByLength<'a> {
         }
         let (model, dataset) = (&self.model, self.dataset);
         let size = settings.batch_size.or(Some(self.batch_size(tokens)));
-        let decoded = decode(model, dataset, &examples, size, &generate, self.group)?;
+        let outputs = decode(model, dataset, &examples, size, &generate, self.group)?;
+        let decoded = judge(dataset, &examples, outputs);
         let score = teacher_forced(model, dataset, &examples, size, self.group);
         result.sequences = examples.len();
         result.exact_match = Some(exact_match(&decoded));

@@ -49,9 +49,8 @@ struct Part {
     failed: Vec<Vec<usize>>,
 }
 
-/// Decodes the sources of examples. Returns the best output of each source, and whether the data
-/// set accepts it. Every output begins with the data set's
-/// [`prefix`](transformer::generate::GenerateDefaults::prefix).
+/// Decodes the sources of examples. Returns the best output of each source. Every output begins with
+/// the data set's [`prefix`](transformer::generate::GenerateDefaults::prefix).
 ///
 /// `batch_size` is the number of sources that are decoded together; `None` chooses the number by
 /// the hypotheses per source. The processes of `group` divide the batches, and all of them get the
@@ -67,9 +66,9 @@ pub fn decode<M: SequenceModel>(
     batch_size: Option<usize>,
     config: &GenerateConfig,
     group: &dyn Collective,
-) -> Result<Vec<Decoded>, GenerateError> {
+) -> Result<Vec<Vec<u32>>, GenerateError> {
     let model = model.valid();
-    let (scorer, vocab_size) = (dataset.scorer(), dataset.codec().vocabularies().target_size);
+    let vocab_size = dataset.codec().vocabularies().target_size;
     let size = batch_size.unwrap_or((TARGETS / config.rows_per_source()).clamp(1, ROWS));
     let prefix = dataset.search().prefix;
     let decode = |indices: &[usize]| -> Result<Vec<Output>, GenerateError> {
@@ -105,20 +104,23 @@ pub fn decode<M: SequenceModel>(
             outputs[index] = Some(output);
         }
     }
-    let decoded = examples.iter().zip(outputs).map(|(example, output)| {
-        let output = output?;
-        Some(Decoded {
-            is_exact: scorer.accepts(example, &output),
-            example: example.clone(),
-            output,
-        })
-    });
-    let decoded: Option<Vec<Decoded>> = decoded.collect();
-    Ok(decoded.expect("every example is in a batch"))
+    let outputs: Option<Vec<Vec<u32>>> = outputs.into_iter().collect();
+    Ok(outputs.expect("every example is in a batch"))
 }
 
-/// Decodes the sources of examples greedily. Returns each output, and whether the data set accepts
-/// it. The processes of `group` divide the work, as in [`decode`].
+/// Returns the outputs for the first examples of a split, and whether the data set accepts them.
+pub fn judge(dataset: &dyn Dataset, examples: &[Example], outputs: Vec<Vec<u32>>) -> Vec<Decoded> {
+    let outputs = examples.iter().zip(outputs).enumerate();
+    let judged = outputs.map(|(index, (example, output))| Decoded {
+        is_exact: dataset.scorer().accepts(index, example, &output),
+        example: example.clone(),
+        output,
+    });
+    judged.collect()
+}
+
+/// Decodes the sources of the first examples of a split greedily. Returns each output, and whether
+/// the data set accepts it. The processes of `group` divide the work, as in [`decode`].
 ///
 /// # Errors
 ///
@@ -130,7 +132,8 @@ pub fn decode_greedily<M: SequenceModel>(
     group: &dyn Collective,
 ) -> Result<Vec<Decoded>, GenerateError> {
     let config = generate_config(dataset, examples, Method::Greedy);
-    decode(model, dataset, examples, None, &config, group)
+    let outputs = decode(model, dataset, examples, None, &config, group)?;
+    Ok(judge(dataset, examples, outputs))
 }
 
 /// Returns the fraction of outputs that the data set accepts as correct; NaN without any output.

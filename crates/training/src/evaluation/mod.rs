@@ -12,7 +12,7 @@ mod teacher_forced;
 mod test;
 
 pub use by_length::{ByLength, LengthScore, LengthSettings, lengthened};
-pub use decoding::{decode, decode_greedily, exact_match, generate_config};
+pub use decoding::{decode, decode_greedily, exact_match, generate_config, judge};
 pub use scores::Scores;
 pub use teacher_forced::{TeacherForced, teacher_forced};
 pub use test::{TestResult, test};

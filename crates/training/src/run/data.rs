@@ -29,9 +29,9 @@ pub struct RunData {
     pub settings: Settings,
     /// Status, and number of steps taken.
     pub status: RunStatus,
-    /// Best evaluation by the metric `evaluation.best_by`; `None` if there was no evaluation with
-    /// a value of this metric.
-    pub best: Option<BestMetric>,
+    /// Best evaluation, which chooses the run's model; `None` if there was no evaluation with a
+    /// value of the metric that decides.
+    pub best: Option<Best>,
     /// Curves of the metrics. If only a [summary](Self::summary) was read, they have the
     /// evaluations and the last step.
     pub curves: Curves,
@@ -45,27 +45,10 @@ pub struct RunData {
     pub results: Map<String, Value>,
 }
 
-/// The best evaluation of a run on the validation split.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BestMetric {
-    /// Metric that decides which evaluation is the best.
-    pub by: BestBy,
-    /// Value of the metric.
-    pub value: f64,
-    /// Number of steps taken before the evaluation.
-    pub step: usize,
-}
-
-impl BestMetric {
-    /// Returns the name of the metric's field in `metrics.jsonl`.
-    pub fn field(&self) -> &'static str {
-        self.by.field()
-    }
-}
-
 /// Metrics by which runs are compared, in the order in which they are shown.
-pub const COMPARED: [&str; 18] = [
+pub const COMPARED: [&str; 15] = [
     "steps",
+    "model_step",
     "seconds",
     "parameters",
     "tokens_per_second",
@@ -75,10 +58,6 @@ pub const COMPARED: [&str; 18] = [
     "valid_exact_match",
     "valid_bleu",
     "valid_chrf",
-    "best_valid_loss",
-    "best_exact_match",
-    "best_bleu",
-    "best_step",
     "test_token_accuracy",
     "test_exact_match",
     "test_bleu",
@@ -134,8 +113,11 @@ impl RunData {
         // `metrics.jsonl` may have later steps.
         let last = lines.last().map_or(0, |line| line.step);
         status.step = status.step.max(last);
-        let by = serde_json::from_value(config["evaluation"]["best_by"].clone());
-        let curves = Curves::new(&lines);
+        let by = if config["evaluation"]["target"].is_null() {
+            serde_json::from_value(config["evaluation"]["best_by"].clone())
+        } else {
+            Ok(BestBy::ExactMatch)
+        };
         let path = folder.join(SUMMARY);
         // A path such as `.` has no file name, so the name is taken from the canonical path.
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
@@ -145,8 +127,8 @@ impl RunData {
             folder: folder.into(),
             settings: settings(&config),
             status,
-            best: best(by.unwrap_or(BestBy::Loss), &curves),
-            curves,
+            best: best(by.unwrap_or(BestBy::Loss), &lines),
+            curves: Curves::new(&lines),
             lengths: Vec::new(),
             environments: Vec::new(),
             changed: latest::changed(folder),
@@ -190,29 +172,30 @@ impl RunData {
 
     /// Returns a metric of [`COMPARED`]; `None` if the run does not have it.
     ///
-    /// Scores of the trained model come from `summary.json`, which says on which split the model
-    /// was scored. Other metrics, and those that this file lacks, come from the last step, or from
-    /// the last or best evaluation.
+    /// Scores are those of the run's model. They come from `summary.json`, which says on which split
+    /// the model was scored, or from the best evaluation. Other metrics, and those that this file
+    /// lacks, come from the last step.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let result = |name: &str| self.results.get(name)?.as_f64();
         let scored = |split, field| result(field).filter(|_| self.results["split"] == split);
-        let best_by = |field| {
-            let best = self.best.filter(|best| best.field() == field);
-            best.map(|best| best.value)
+        let evaluated = |field| {
+            let step = self.best?.step as f64;
+            let mut points = self.curves.get(field).iter().rev();
+            points.find(|point| point.0 == step).map(|point| point.1)
         };
         match name {
             "steps" => Some(self.status.step as f64),
             "seconds" => result("train_seconds").or(self.curves.last(name)),
             "parameters" => result(name),
             "tokens_per_second" => result(name).or(self.curves.last(name)),
+            "model_step" => {
+                let step = Best::model_step(self.best, self.status.step);
+                result(name).or((step > 0).then_some(step as f64))
+            }
             "train_loss" => self.curves.last("loss"),
-            "valid_loss" => result(name).or(self.curves.last(name)),
-            "best_valid_loss" => best_by("valid_loss"),
-            "best_exact_match" => best_by("exact_match"),
-            "best_bleu" => best_by("bleu"),
-            "best_step" => self.best.map(|best| best.step as f64),
+            "valid_loss" => result(name).or(evaluated(name)),
             _ => match name.split_once('_')? {
-                ("valid", field) => scored("validation", field).or(self.curves.last(field)),
+                ("valid", field) => scored("validation", field).or(evaluated(field)),
                 ("test", field) => scored("test", field),
                 _ => None,
             },
@@ -220,17 +203,24 @@ impl RunData {
     }
 }
 
-/// Returns the best evaluation; `None` if there was no evaluation with a value of the metric. If
-/// several evaluations are equally good, returns the first of them.
-fn best(by: BestBy, curves: &Curves) -> Option<BestMetric> {
-    let mut best: Option<Best> = None;
-    for &(step, value) in curves.get(by.field()) {
-        if Best::is_improved(best, by, value) {
-            let step = step as usize;
-            best = Some(Best { step, value });
+/// Returns the best evaluation; `None` if there was no evaluation with a value of the metric.
+fn best(by: BestBy, lines: &[MetricsLine]) -> Option<Best> {
+    let evaluations = lines.iter().filter_map(|line| {
+        let [value, loss] = [by.field(), "valid_loss"].map(|field| line.number(field));
+        Some(Best {
+            by,
+            step: line.step,
+            value: value?,
+            loss: loss?,
+        })
+    });
+    evaluations.fold(None, |best, evaluated| {
+        if evaluated.improves(best) {
+            Some(evaluated)
+        } else {
+            best
         }
-    }
-    best.map(|Best { step, value }| BestMetric { by, value, step })
+    })
 }
 
 /// Groups runs that differ in their seed only, in the order of the first run of each group. A group
@@ -297,8 +287,9 @@ mod tests {
             r#"{"step":5,"seconds":1.5,"valid_loss":2.0,"exact_match":0.25}"#,
             r#"{"step":10,"seconds":3.0,"valid_loss":1.0,"exact_match":0.5}"#,
             r#"{"step":15,"loss":null,"seconds":4.5}"#,
-            r#"{"step":15,"seconds":4.5,"valid_loss":0.5,"exact_match":0.5}"#,
-            "{\"step\":16,",
+            r#"{"step":15,"seconds":4.5,"valid_loss":0.5,"exact_match":0.25}"#,
+            r#"{"step":16,"loss":3.0,"seconds":5.0}"#,
+            "{\"step\":17,",
         ];
         std::fs::write(path.join("metrics.jsonl"), lines.join("\n")).unwrap();
         for run in [RunData::read(&path), RunData::summary(&path)] {
@@ -306,8 +297,9 @@ mod tests {
             let best = run.best.unwrap();
             let found = (best.field(), best.value, best.step);
             assert_eq!(found, ("exact_match", 0.5, 10));
-            assert_eq!((run.status.step, run.metric("seconds")), (15, Some(4.5)));
-            assert_eq!(run.metric("valid_loss"), Some(0.5));
+            assert_eq!((run.status.step, run.metric("seconds")), (16, Some(5.0)));
+            assert_eq!(run.metric("valid_loss"), Some(1.0));
+            assert_eq!(run.metric("model_step"), Some(10.0));
             assert_eq!(run.metric("test_exact_match"), None);
         }
         let summary = r#"{"split":"test","exact_match":0.75}"#;

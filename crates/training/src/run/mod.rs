@@ -29,7 +29,7 @@ mod tests;
 
 pub use config_file::{read_config, read_config_json};
 pub use curves::{CURVES, Curves, MetricsLine, Point, loss_floor, read_metrics};
-pub use data::{BestMetric, COMPARED, RunData, labels, seed_groups};
+pub use data::{COMPARED, RunData, labels, seed_groups};
 pub use environment::{Environment, read_environments};
 pub use folder::RunFolder;
 pub use latest::{find_run, run_folders};

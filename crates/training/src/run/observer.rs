@@ -8,7 +8,6 @@ use anyhow::Result;
 use super::records::{Evaluation, StepMetrics};
 use super::state::Best;
 use super::status::EndReason;
-use crate::config::BestBy;
 
 /// Something that happened in a training run.
 #[derive(Clone, Copy, Debug)]
@@ -41,12 +40,7 @@ pub enum Event<'a> {
     /// There is a new best evaluation. The event follows each evaluation that is better than all
     /// before. At the beginning of a resumed run, the event reports the best evaluation so far, if
     /// there was one.
-    Best {
-        /// Metric that decides which evaluation is the best.
-        by: BestBy,
-        /// Step of the evaluation, and value of the metric.
-        best: Best,
-    },
+    Best(Best),
     /// A checkpoint was written.
     Checkpoint {
         /// Number of steps taken.

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::environment::Environment;
+use crate::config::BestBy;
 use crate::data::Split;
 use crate::evaluation::Scores;
 
@@ -48,7 +49,8 @@ pub struct Evaluation {
     /// Fraction of tokens whose most likely prediction is correct, given the correct tokens before
     /// them.
     pub token_accuracy: f64,
-    /// Fraction of sequences whose greedily decoded output is correct; `None` if targets are texts.
+    /// Fraction of sequences whose greedily decoded output is correct; `None` if targets are texts,
+    /// unless exact match decides which evaluation is the best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact_match: Option<f64>,
     /// BLEU of the greedily decoded texts; `None` if targets are not texts.
@@ -61,14 +63,15 @@ pub struct Evaluation {
 
 impl Evaluation {
     /// Returns the record of `scores` on the validation split, after `step` steps and `seconds`
-    /// seconds of training.
-    pub fn new(step: usize, seconds: f64, scores: &Scores) -> Self {
+    /// seconds of training. `by` is the metric that decides which evaluation is the best.
+    pub fn new(step: usize, seconds: f64, scores: &Scores, by: BestBy) -> Self {
+        let has_exact_match = scores.texts.is_none() || by == BestBy::ExactMatch;
         Self {
             step,
             seconds,
             valid_loss: scores.loss,
             token_accuracy: scores.token_accuracy,
-            exact_match: scores.texts.is_none().then_some(scores.exact_match),
+            exact_match: has_exact_match.then_some(scores.exact_match),
             bleu: scores.texts.map(|texts| texts.bleu),
             chrf: scores.texts.map(|texts| texts.chrf),
         }
@@ -94,6 +97,8 @@ pub struct Summary {
     pub parameters: usize,
     /// Number of training steps.
     pub steps: usize,
+    /// Step of the run's model, which the scores are of.
+    pub model_step: usize,
     /// Seconds of training, without evaluations.
     pub train_seconds: f64,
     /// Split on which the trained model was scored: validation if the data set has no test split.
@@ -151,11 +156,11 @@ mod tests {
             exact_match: 0.5,
             texts: None,
         };
-        let json = |scores: &Scores| {
-            serde_json::to_string(&Evaluation::new(7, 1.0 / 3.0, scores)).unwrap()
+        let json = |scores: &Scores, by| {
+            serde_json::to_string(&Evaluation::new(7, 1.0 / 3.0, scores, by)).unwrap()
         };
         assert_eq!(
-            json(&scores),
+            json(&scores, BestBy::Loss),
             r#"{"step":7,"seconds":0.3333,"valid_loss":1.5,"token_accuracy":0.25,"exact_match":0.5}"#
         );
         scores.texts = Some(TextScores {
@@ -163,8 +168,9 @@ mod tests {
             chrf: 60.0,
         });
         assert_eq!(
-            json(&scores),
+            json(&scores, BestBy::Bleu),
             r#"{"step":7,"seconds":0.3333,"valid_loss":1.5,"token_accuracy":0.25,"bleu":30.0,"chrf":60.0}"#
         );
+        assert!(json(&scores, BestBy::ExactMatch).contains(r#""exact_match":0.5,"bleu""#));
     }
 }

@@ -47,31 +47,63 @@ pub struct TrainingState {
     pub version: String,
 }
 
-/// The best evaluation of a run so far.
+/// The best evaluation of a run on the validation split so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
+    /// Metric that decides which evaluation is the best.
+    pub by: BestBy,
     /// Number of steps taken before the evaluation.
     pub step: usize,
-    /// Value of the run's metric, [`BestBy`], in this evaluation.
+    /// Value of the metric in this evaluation.
     pub value: f64,
+    /// Loss of this evaluation.
+    pub loss: f64,
 }
 
 impl Best {
-    /// Returns whether `value` is better than the best value so far, of which there is none before
-    /// the first evaluation.
-    pub(super) fn is_improved(best: Option<Self>, by: BestBy, value: f64) -> bool {
-        best.map_or(!value.is_nan(), |best| by.is_better(value, best.value))
+    /// Returns the name of the metric's field in `metrics.jsonl`.
+    pub fn field(&self) -> &'static str {
+        self.by.field()
+    }
+
+    /// Returns the step of the checkpoint that is the run's model, which every command uses unless
+    /// it is told otherwise. The best evaluation chooses it; without an evaluation, it is the `last`
+    /// one.
+    pub(super) fn model_step(best: Option<Self>, last: usize) -> usize {
+        best.map_or(last, |best| best.step)
+    }
+
+    /// Returns whether this evaluation is better than the best one before it. Of two evaluations
+    /// with the same value of the metric, the one with the smaller loss is better.
+    pub(super) fn improves(&self, before: Option<Self>) -> bool {
+        before.map_or(!self.value.is_nan(), |before| {
+            let by_metric = self.by.compare(self.value, before.value);
+            by_metric
+                .then(BestBy::Loss.compare(self.loss, before.loss))
+                .is_gt()
+        })
     }
 }
 
 impl TrainingState {
-    /// Records an evaluation, in which the metric `by` has the value `value`. Returns whether it is
-    /// the best so far.
-    pub fn evaluated(&mut self, by: BestBy, value: f64) -> bool {
-        let is_best = Best::is_improved(self.best, by, value);
+    /// Returns the [step of the run's model](Best::model_step).
+    pub fn model_step(&self) -> usize {
+        Best::model_step(self.best, self.step)
+    }
+
+    /// Records an evaluation after the last step, in which the metric `by` has the value `value`.
+    /// Returns whether it is the best so far.
+    pub fn evaluated(&mut self, by: BestBy, value: f64, loss: f64) -> bool {
+        let step = self.step;
+        let evaluated = Best {
+            by,
+            step,
+            value,
+            loss,
+        };
+        let is_best = evaluated.improves(self.best);
         if is_best {
-            let step = self.step;
-            self.best = Some(Best { step, value });
+            self.best = Some(evaluated);
             self.since_best = 0;
         } else {
             self.since_best += 1;
@@ -85,28 +117,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_evaluation_is_the_first_of_the_best_value() {
-        let run = |by, values: &[f64]| {
-            let mut state = TrainingState::default();
+    fn the_model_is_that_of_the_best_evaluation_or_else_the_last() {
+        let run = |by, values: &[f64], losses: [f64; 4]| {
+            let mut state = TrainingState {
+                step: 7,
+                ..TrainingState::default()
+            };
             for (i, &value) in values.iter().enumerate() {
                 state.step = 10 * (i + 1);
-                state.evaluated(by, value);
+                state.evaluated(by, value, losses[i]);
             }
-            (state.best.map(|best| best.step), state.since_best)
+            (state.model_step(), state.since_best)
         };
-        assert_eq!(run(BestBy::Loss, &[3.0, 2.0, 2.0, 4.0]), (Some(20), 2));
-        assert_eq!(run(BestBy::ExactMatch, &[0.1, 0.9, 0.9]), (Some(20), 1));
-        assert_eq!(run(BestBy::Loss, &[f64::NAN, 5.0]), (Some(20), 0));
-        assert_eq!(run(BestBy::Loss, &[]), (None, 0));
+        let falls = [3.0, 2.0, 1.0, 0.5];
+        let rises = [1.0, 2.0, 3.0, 4.0];
+        assert_eq!(run(BestBy::Loss, &[3.0, 2.0, 2.0, 4.0], [2.0; 4]), (20, 2));
+        assert_eq!(run(BestBy::ExactMatch, &[0.1, 0.9, 0.9], rises), (20, 1));
+        assert_eq!(run(BestBy::Bleu, &[0.0, 0.0, 0.0, 0.0], falls), (40, 0));
+        assert_eq!(run(BestBy::Bleu, &[9.0, 8.0, 7.0, 9.0], rises), (10, 3));
+        assert_eq!(run(BestBy::Loss, &[f64::NAN, 5.0], rises), (20, 0));
+        assert_eq!(run(BestBy::Loss, &[], rises), (7, 0));
     }
 
     #[test]
     fn a_state_survives_a_round_trip_through_json() {
         let mut state = TrainingState::default();
-        state.evaluated(BestBy::ExactMatch, 1.0 / 3.0);
+        state.evaluated(BestBy::ExactMatch, 1.0 / 3.0, 2.0 / 3.0);
         let json = serde_json::to_string(&state).unwrap();
         let mut read: TrainingState = serde_json::from_str(&json).unwrap();
         assert_eq!(read, state);
-        assert!(!read.evaluated(BestBy::ExactMatch, 1.0 / 3.0));
+        assert!(!read.evaluated(BestBy::ExactMatch, 1.0 / 3.0, 2.0 / 3.0));
     }
 }

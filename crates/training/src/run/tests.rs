@@ -13,7 +13,7 @@ use super::checkpoint::{
 };
 use super::folder::RunFolder;
 use super::state::{Best, TrainingState};
-use crate::config::RunConfig;
+use crate::config::{BestBy, RunConfig};
 
 fn save(config: &RunConfig, path: &Path, step: usize, seed: u64) {
     let model = config.model.init_seeded(seed, &Device::flex()).unwrap();
@@ -25,8 +25,10 @@ fn state(step: usize) -> Vec<u8> {
     let state = TrainingState {
         step,
         best: Some(Best {
+            by: BestBy::Loss,
             step: 9,
             value: 0.5,
+            loss: 0.5,
         }),
         ..TrainingState::default()
     };
@@ -142,6 +144,8 @@ fn the_selected_checkpoint_is_read() {
     assert_ne!(nine, ten);
     assert_eq!(parameters(&path, "last"), ten);
     assert_eq!(parameters(&path, "best"), nine);
+    let device = Device::flex();
+    assert_eq!(TrainedRun::load(&path, &device).unwrap().step, 9);
     for (name, mean) in parameters(&path, "average:2") {
         let both = nine[&name].iter::<f64>().zip(ten[&name].iter::<f64>());
         for (mean, (a, b)) in mean.iter::<f64>().zip(both) {
@@ -160,7 +164,7 @@ fn the_selected_checkpoint_is_read() {
             load_selected(&path, wrong)
                 .err()
                 .unwrap()
-                .contains("must be last, best")
+                .contains("must be best, last")
         );
     }
 }

@@ -31,13 +31,14 @@ impl<M: SequenceModel> Trainer<'_, M> {
             }
             Err(error) => return Err(error.into()),
         };
-        let evaluation = Evaluation::new(self.state.step, self.state.train_seconds, &scores);
-        let value = match config.best_by {
+        let by = config.decides();
+        let evaluation = Evaluation::new(self.state.step, self.state.train_seconds, &scores, by);
+        let value = match by {
             BestBy::Loss => scores.loss,
             BestBy::ExactMatch => scores.exact_match,
             BestBy::Bleu => scores.texts.map_or(0.0, |texts| texts.bleu),
         };
-        let is_best = self.state.evaluated(config.best_by, value);
+        let is_best = self.state.evaluated(by, value, scores.loss);
         self.folder.event(Event::Evaluation(&evaluation))?;
         // If only one process fails, the others must save together with it.
         let told = observer.event(Event::Evaluation(&evaluation));
@@ -73,8 +74,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
     }
 
     pub(super) fn tell_best(&self, observer: &mut dyn Observer) -> Result<()> {
-        let by = self.config.evaluation.best_by;
         let best = self.state.best;
-        best.map_or(Ok(()), |best| observer.event(Event::Best { by, best }))
+        best.map_or(Ok(()), |best| observer.event(Event::Best(best)))
     }
 }

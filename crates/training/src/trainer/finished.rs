@@ -30,12 +30,11 @@ pub enum Ending<M> {
 
 /// A run whose training has ended.
 pub struct Finished<M> {
-    /// Trained model, without gradients. It is the last model or, if training ended because
-    /// evaluations stopped improving, the best model. If the checkpoint of the best model cannot be
+    /// The run's model, without gradients: that of the best evaluation. If its checkpoint cannot be
     /// read, the last model takes its place. The parameters are the moving averages if the run has
     /// them.
     pub model: M,
-    /// Step after which the model was taken: the last step, or the step of the best evaluation.
+    /// Step after which the model was taken.
     pub model_step: usize,
     /// State of the run at its last step.
     pub state: TrainingState,
@@ -63,6 +62,7 @@ impl<M: SequenceModel> Finished<M> {
             backend: config.execution.backend.clone(),
             parameters: self.model.num_params(),
             steps: self.state.step,
+            model_step: self.model_step,
             train_seconds,
             split: test.split,
             sequences: test.decoded.len(),

@@ -278,15 +278,13 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let config = self.config;
         let steps = config.optimization.steps;
         let every = self.evaluate_every();
-        let asks_for_last = config.evaluation.target.is_some()
-            || config.evaluation.patience.is_some()
-            || self.dataset.batches_per_epoch().is_some();
         while self.state.step < steps && self.state.ended_of != Some(steps) {
             self.step(prefetcher, observer)?;
             let step = self.state.step;
             let is_last = step == steps;
             let (mut is_best, mut end) = (false, None);
-            if step.is_multiple_of(every) || (is_last && asks_for_last) {
+            // The last step is always evaluated, because evaluations choose the run's model.
+            if step.is_multiple_of(every) || is_last {
                 (is_best, end) = self.evaluate(observer)?;
             }
             if is_last && end.is_none() {

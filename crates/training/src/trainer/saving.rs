@@ -17,7 +17,7 @@ use crate::lora::merged;
 use crate::model::SequenceModel;
 use crate::notes;
 use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
-use crate::run::{EndReason, Event, Observer, TrainingState};
+use crate::run::{Event, Observer, TrainingState};
 
 impl<M: SequenceModel> Trainer<'_, M> {
     /// Returns to the state of a checkpoint of this run.
@@ -144,8 +144,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         let best = self.best_model();
         let has_failed = self.group.any(best.is_err());
         let best = best.unwrap_or_else(|error| {
-            let what = "the last model takes the place of the best one";
-            notes::warn(&format!("{error}; {what}"));
+            notes::warn(&format!("{error}; the last model is used"));
             None
         });
         // All processes must test the same model.
@@ -173,15 +172,16 @@ impl<M: SequenceModel> Trainer<'_, M> {
         }
     }
 
-    /// Returns the step of the best evaluation and the model of that step, if training ended
-    /// because evaluations stopped improving; `None` if training ended for another reason.
+    /// Returns the run's model and its step; `None` if it is the last one.
     fn best_model(&self) -> Result<Option<(usize, M)>> {
-        let reason = self.state.end_reason.as_ref();
-        let has_stalled = matches!(reason, Some(EndReason::OutOfPatience { .. }));
-        let Some(best) = self.state.best.filter(|_| has_stalled) else {
+        let last = self.state.step;
+        if self.state.model_step() == last {
             return Ok(None);
-        };
-        let files = self.checkpoints.read(best.step)?;
+        }
+        let (step, files) = checkpoint::of_model(&self.checkpoints)?;
+        if step == last {
+            return Ok(None);
+        }
         let name = match self.learner.average {
             Some(_) => checkpoint::AVERAGE,
             None => checkpoint::MODEL,
@@ -192,7 +192,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         let model = merged(model, self.config.optimization.lora.as_ref());
         let mixed = Mixed::of(self.config.execution.precision, &model.devices()[0]);
         let model = mixed.computing(&model);
-        Ok(Some((best.step, model)))
+        Ok(Some((step, model)))
     }
 
     /// Returns whether the last `evaluation.patience` evaluations brought no improvement.

@@ -38,7 +38,7 @@ fn alone() -> MutexGuard<'static, ()> {
     TRAINING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Trains a run. Returns the parameters of the trained model, and the lines of `metrics.jsonl`
+/// Trains a run. Returns the parameters of the trained model, and the steps in `metrics.jsonl`
 /// without times.
 fn run(config: &RunConfig) -> (weights::Parameters, Vec<serde_json::Value>) {
     let _alone = alone();
@@ -56,7 +56,8 @@ fn run(config: &RunConfig) -> (weights::Parameters, Vec<serde_json::Value>) {
 
 fn metrics(run: &Path) -> Vec<serde_json::Value> {
     let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    let lines = metrics.lines().map(|line| {
+    let steps = metrics.lines().filter(|line| !line.contains("valid_loss"));
+    let lines = steps.map(|line| {
         let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
         let fields = line.as_object_mut().unwrap();
         fields.retain(|name, _| !["seconds", "tokens_per_second"].contains(&name.as_str()));

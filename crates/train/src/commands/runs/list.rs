@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use training::config::BestBy;
 use training::config::differences::{FINE_TUNING, NearestPreset};
 use training::error::UsageError;
 use training::run::layout::CONFIG;
@@ -109,10 +108,7 @@ fn by_best(a: &RunData, b: &RunData) -> Ordering {
         (Some(a), Some(b)) => (a, b),
         (a, b) => return a.is_none().cmp(&b.is_none()),
     };
-    let better_first = match a.by {
-        BestBy::Loss => a.value.total_cmp(&b.value),
-        BestBy::ExactMatch | BestBy::Bleu => b.value.total_cmp(&a.value),
-    };
+    let better_first = a.by.compare(b.value, a.value);
     a.field().cmp(b.field()).then(better_first)
 }
 

@@ -87,8 +87,12 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     }
     let size = write(&output, &theirs, args.dtype, &metadata)?;
     let (path, count) = (output.display(), theirs.len());
+    let of = run
+        .as_ref()
+        .map(|run| format!(", {}", args.checkpoint.describe(run.step)));
     output::result(&format!(
-        "{path}: {count} tensors in the layout {layout}, {size}"
+        "{path}: {count} tensors in the layout {layout}, {size}{}",
+        of.unwrap_or_default()
     ))?;
     if let (Some(folder), Some(run)) = (&args.folder, &run) {
         return write_others(folder, layout, &args.source, run);
@@ -216,7 +220,7 @@ impl Source {
     fn read(args: &ExportArgs) -> Result<Self> {
         if args.source.is_file() {
             let checkpoint = args.checkpoint;
-            if checkpoint != CheckpointSelector::Last {
+            if checkpoint != CheckpointSelector::default() {
                 let expected = "needs the folder of a run";
                 return Err(UsageError::new("--checkpoint", checkpoint, expected).into());
             }

@@ -34,7 +34,8 @@ pub(super) fn run(args: &ExportArgs) -> Result<()> {
     let path = output.display();
     write_whole(&output, &bytes).with_context(|| format!("cannot write {path}"))?;
     let (task, size) = (run.config.data.name(), size_of(bytes.len() as u64));
+    let of = args.checkpoint.describe(run.step);
     terminal::output::result(&format!(
-        "{path}: a model of the task {task} for the page demo, {size}"
+        "{path}: a model of the task {task} for the page demo, {size}, {of}"
     ))
 }

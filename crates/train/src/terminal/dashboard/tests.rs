@@ -58,8 +58,13 @@ fn events(last: usize, mut send: impl FnMut(Event<'_>)) {
                 bleu: None,
                 chrf: None,
             }));
-            let best = Best { step, value };
-            send(Event::Best { by, best });
+            let best = Best {
+                by,
+                step,
+                value,
+                loss: value,
+            };
+            send(Event::Best(best));
         }
     }
     let path = std::path::Path::new("step-400");

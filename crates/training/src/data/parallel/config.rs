@@ -94,6 +94,11 @@ impl TextConfig {
         }
     }
 
+    /// Returns whether there is a training corpus, which an imported run does not have.
+    pub fn has_corpora(&self) -> bool {
+        !self.train.source.as_os_str().is_empty()
+    }
+
     /// Returns whether the validation pairs have files of their own.
     pub fn has_validation_corpus(&self) -> bool {
         !self.valid.source.as_os_str().is_empty()
@@ -193,7 +198,7 @@ impl TextConfig {
             let setting = TrainSettings::fields;
             return Err(UsageError::setting(setting, fields.join(","), expected));
         }
-        if self.train.source.as_os_str().is_empty() {
+        if !self.has_corpora() {
             let expected = "must name the texts to train on";
             return Err(UsageError::setting(TrainSettings::source, "", expected));
         }

@@ -9,6 +9,7 @@ use transformer::generate::{GenerateDefaults, LengthLimit};
 use super::{BatchPlan, EpochOrder, TextConfig, TokenCache, TokenizerPair};
 use crate::data::{Codec, Dataset, Decoded, Example, Limits, Scorer, Split, TextScores};
 use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
+use crate::notes;
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
 ///
@@ -20,17 +21,20 @@ pub struct ParallelDataset {
     pub config: TextConfig,
     /// Tokenisers of sources and targets.
     pub tokenizers: TokenizerPair,
-    /// Corpora of the run; `None` if the data set was opened for inference.
+    /// Training pairs of the run; `None` if the data set was opened for inference.
     pub(super) corpora: Option<Corpora>,
+    /// Validation pairs that have been read.
+    pub(super) validation: Mutex<Validation>,
 }
 
-/// The training and validation pairs of a run.
+/// The first validation examples of a run, and the texts of their targets as they were read from
+/// the file.
+pub(super) type Validation = (Vec<Example>, Vec<String>);
+
+/// The training pairs of a run.
 pub(super) struct Corpora {
     pub(super) cache: TokenCache,
     pub(super) plan: BatchPlan,
-    pub(super) validation: Vec<Example>,
-    /// Target texts of the examples in `validation`, as they were read from the file.
-    pub(super) references: Vec<String>,
     /// Seed, number and order of the epoch that was used last.
     pub(super) epoch: Mutex<Option<(u64, u64, Arc<EpochOrder>)>>,
 }
@@ -108,13 +112,17 @@ impl Dataset for ParallelDataset {
     /// Returns the first validation examples, at most `n`, for every split, because a parallel
     /// corpus has no other held-out examples.
     ///
-    /// A data set that was opened for inference reads the examples from their files, and returns
-    /// fewer if it cannot read the files.
+    /// A data set that was opened for inference reads the examples from their files. If it cannot
+    /// read them, it warns and returns none.
     fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
-        match &self.corpora {
-            Some(corpora) => corpora.validation.iter().take(n).cloned().collect(),
-            None => self.read_validation(n),
+        let mut validation = self.validation.lock().expect("no holder panics");
+        if self.corpora.is_none() && validation.0.len() < n && self.config.has_corpora() {
+            *validation = self.read_validation(n).unwrap_or_else(|error| {
+                notes::warn(&self.config.name_file(error).to_string());
+                Validation::default()
+            });
         }
+        validation.0.iter().take(n).cloned().collect()
     }
 
     fn scorer(&self) -> &dyn Scorer {
@@ -145,13 +153,15 @@ impl Dataset for ParallelDataset {
 }
 
 impl Scorer for ParallelDataset {
-    fn accepts(&self, example: &Example, output: &[u32]) -> bool {
-        output == example.output(true)
+    /// Returns whether the text of `output` is the reference. Token ids are not compared, because all
+    /// unknown words have the same.
+    fn accepts(&self, index: usize, example: &Example, output: &[u32]) -> bool {
+        self.tokenizers.decode_target(output) == self.reference(index, example)
     }
 
     fn reference(&self, index: usize, example: &Example) -> String {
-        let corpora = self.corpora.as_ref();
-        let text = corpora.and_then(|corpora| corpora.references.get(index).cloned());
+        let validation = self.validation.lock().expect("no holder panics");
+        let text = validation.1.get(index).cloned();
         text.unwrap_or_else(|| self.tokenizers.decode_target(&example.target))
     }
 

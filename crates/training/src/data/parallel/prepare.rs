@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use anyhow::{Context, Result};
 
 use super::cache_folder::lock;
-use super::dataset::Corpora;
+use super::dataset::{Corpora, Validation};
 use super::fingerprint::key;
 use super::held_out::{HeldOut, ValidationPairs};
 use super::lines::wrong;
@@ -15,7 +15,7 @@ use super::{
     BatchPlan, Corpus, CorpusStats, Fingerprint, Overlong, ParallelDataset, TextConfig, TokenCache,
     TokenizerPair,
 };
-use crate::data::{Example, Sides};
+use crate::data::Sides;
 use crate::error::UsageError;
 use crate::notes;
 
@@ -80,7 +80,7 @@ impl ParallelDataset {
 
     fn load_again(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
         let config = &self.config;
-        if config.train.source.as_os_str().is_empty() {
+        if !config.has_corpora() {
             let what = "was imported, and has no corpora to train on: train the model by `train fit \
                         --from FOLDER`, with its folder and a corpus";
             return Err(UsageError::new("the run", "", what).into());
@@ -114,6 +114,7 @@ impl ParallelDataset {
             config,
             tokenizers,
             corpora: None,
+            validation: Mutex::default(),
         }
     }
 
@@ -127,7 +128,8 @@ impl ParallelDataset {
         let config = &self.config;
         let most = config.max_length.each();
         let tokenizers = [&*self.tokenizers.source, &*self.tokenizers.target];
-        let (validation, references) = self.validation(eval_size, held_out)?;
+        self.validation = Mutex::new(self.validation(eval_size, held_out)?);
+        let config = &self.config;
         let cache = TokenCache::open_or_make(
             caches,
             &config.train,
@@ -171,33 +173,31 @@ impl ParallelDataset {
         self.corpora = Some(Corpora {
             cache,
             plan,
-            validation,
-            references,
             epoch: Mutex::new(None),
         });
         Ok(())
     }
 
-    /// Returns the first examples for validation, at most `n`; fewer if their files cannot be read.
-    pub(super) fn read_validation(&self, n: usize) -> Vec<Example> {
-        let options = self.config.read_options();
-        let Ok(pairs) = ValidationPairs::of_run(&self.config, options) else {
-            return Vec::new();
-        };
-        let examples = pairs.map_while(Result::ok).filter_map(|pair| {
+    /// Reads the first validation pairs of the run, at most `n`.
+    pub(super) fn read_validation(&self, n: usize) -> Result<Validation, UsageError> {
+        let (mut examples, mut references) = (Vec::new(), Vec::new());
+        for pair in ValidationPairs::of_run(&self.config, self.config.read_options())? {
+            if examples.len() == n {
+                break;
+            }
+            let pair = pair?;
             let ids = self.tokenizers.encode(&pair);
-            let is_kept = self.config.overlong == Overlong::Cut || !self.config.is_overlong(&ids);
-            is_kept.then(|| self.example(ids))
-        });
-        examples.take(n).collect()
+            if self.config.overlong == Overlong::Cut || !self.config.is_overlong(&ids) {
+                references.push(pair.target);
+                examples.push(self.example(ids));
+            }
+        }
+        Ok((examples, references))
     }
 
-    /// Returns the first examples for validation, at most `n`, and the texts of their targets.
-    fn validation(
-        &self,
-        n: usize,
-        held_out: Option<&HeldOut>,
-    ) -> Result<(Vec<Example>, Vec<String>), UsageError> {
+    /// Returns the first examples for validation, at most `n`, and the texts of their targets, and
+    /// says which pairs are not used.
+    fn validation(&self, n: usize, held_out: Option<&HeldOut>) -> Result<Validation, UsageError> {
         let corpus = match held_out {
             Some(held_out) => {
                 notes::note(&held_out.description());

@@ -41,7 +41,7 @@ impl<T: SyntheticTask> Dataset for T {
 }
 
 impl<T: SyntheticTask> Scorer for T {
-    fn accepts(&self, example: &Example, output: &[u32]) -> bool {
+    fn accepts(&self, _: usize, example: &Example, output: &[u32]) -> bool {
         SyntheticTask::accepts(self, example, output)
     }
 

@@ -58,6 +58,28 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
     Ok((step, files))
 }
 
+/// Reads the checkpoint that is the [run's model](TrainingState::model_step), and returns its step
+/// and its files. If it cannot be used, warns and returns the newest one.
+///
+/// # Errors
+///
+/// Those of [`newest`].
+pub fn of_model(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
+    let (last, files) = newest(checkpoints)?;
+    let step = read_state(&files)?.model_step();
+    if step == last {
+        return Ok((last, files));
+    }
+    match at_step(checkpoints, step) {
+        Ok(best) => Ok((step, best)),
+        Err(error) => {
+            let what = format!("the best model is lost, and the one of step {last} is used");
+            notes::warn(&format!("{error}; {what}"));
+            Ok((last, files))
+        }
+    }
+}
+
 /// Rejects a checkpoint that lacks a required file, or whose state is damaged or not of the step in
 /// the name of its folder.
 fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {

@@ -6,8 +6,8 @@ mod store;
 mod trained;
 
 pub use contents::{
-    AVERAGE, MODEL, OPTIMIZER, STATE, check_config, first_infinite, newest, read_parameters,
-    read_state, with_parameters,
+    AVERAGE, MODEL, OPTIMIZER, STATE, check_config, first_infinite, newest, of_model,
+    read_parameters, read_state, with_parameters,
 };
 pub use selector::CheckpointSelector;
 pub use store::{CheckpointError, Checkpoints, Content, FORMAT, LoadedCheckpoint};

@@ -13,11 +13,11 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckpointSelector {
-    /// The newest undamaged checkpoint.
+    /// The run's model: the checkpoint of the best evaluation or, without an evaluation, the last.
     #[default]
-    Last,
-    /// The checkpoint of the best evaluation.
     Best,
+    /// The newest undamaged checkpoint.
+    Last,
     /// The checkpoint of this step.
     Step(usize),
     /// The mean of the parameters of the newest checkpoints. The number says how many, at
@@ -25,11 +25,21 @@ pub enum CheckpointSelector {
     Average(usize),
 }
 
+impl CheckpointSelector {
+    /// Says which checkpoint was read. `step` is its step, or that of the newest one of a mean.
+    pub fn describe(self, step: usize) -> String {
+        match self {
+            Self::Average(k) => format!("the mean of the last {k} checkpoints, up to step {step}"),
+            _ => format!("the model of step {step}"),
+        }
+    }
+}
+
 impl FromStr for CheckpointSelector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = "must be last, best, the number of a step, or average:K of the last K";
+        let expected = "must be best, last, the number of a step, or average:K of the last K";
         let average = text.strip_prefix("average:").map(str::parse);
         match (text, text.parse(), average) {
             ("last", ..) => Ok(Self::Last),

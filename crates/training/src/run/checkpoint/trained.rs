@@ -12,9 +12,9 @@ use transformer::weights::{self, Parameters};
 use super::contents::at_step;
 use super::{
     AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, OPTIMIZER, check_config,
-    newest, read_parameters, read_state, with_parameters,
+    newest, of_model, read_parameters, with_parameters,
 };
-use crate::config::{CheckpointingConfig, EvaluationConfig, RunConfig};
+use crate::config::{CheckpointingConfig, RunConfig};
 use crate::data::Dataset;
 use crate::error::UsageError;
 use crate::lora::{merged, with_lora};
@@ -35,13 +35,13 @@ pub struct TrainedRun {
 }
 
 impl TrainedRun {
-    /// Reads a run folder and its newest undamaged checkpoint.
+    /// Reads a run folder and its model, which is the checkpoint of the best evaluation.
     ///
     /// # Errors
     ///
     /// The same as those of [`load_selected`](Self::load_selected).
     pub fn load(folder: &Path, device: &Device) -> Result<Self> {
-        Self::load_selected(folder, CheckpointSelector::Last, device)
+        Self::load_selected(folder, CheckpointSelector::Best, device)
     }
 
     /// Reads a run folder and the selected checkpoint.
@@ -95,16 +95,7 @@ pub fn load_model(
             let files = at_step(&checkpoints, step);
             (step, files.map_err(|error| of_selector(step, error))?)
         }
-        CheckpointSelector::Best => {
-            let (_, last) = newest(&checkpoints)?;
-            let best = read_state(&last)?.best.ok_or_else(|| {
-                let every = EvaluationConfig::every;
-                let what =
-                    format!("has no best checkpoint, since there was no evaluation ({every})");
-                unusable(checkpoints.folder(), what)
-            })?;
-            (best.step, at_step(&checkpoints, best.step)?)
-        }
+        CheckpointSelector::Best => of_model(&checkpoints)?,
         CheckpointSelector::Average(k) => {
             let mean = mean_of_last(&checkpoints, config, &model, k);
             let name = format!("average:{k}");
