@@ -60,7 +60,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let device = Device::flex().autodiff();
     device.seed(42);
     let mut model = config.init_decoder_only(&device)?;
-    let criterion = CrossEntropy::new(0.0, u32::MAX)?;
+    let criterion = CrossEntropy::new(0.0)?;
     let mut optimizer = AdamWConfig::new().init();
 
     // Returns the mean loss of the sequences of `text` that begin at the indices `places`.

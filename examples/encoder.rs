@@ -14,7 +14,7 @@ fn main() -> Result<(), transformer::ConfigError> {
     let encoder = config.init_encoder(&device)?;
 
     let source = Tensor::<2, Int>::random([2, 20], Distribution::Uniform(1.0, 10_000.0), &device);
-    let mask = AttentionMask::padding(&source, config.pad_id);
+    let mask = AttentionMask::of_lengths(&[20, 20], &device);
     println!("source: {:?}", source.dims());
     println!("mask:   {:?}, true = blocked", mask.blocked().dims());
 

@@ -21,13 +21,13 @@ fn main() -> Result<(), transformer::ConfigError> {
         Tensor::<2, Int>::random(shape, Distribution::Uniform(1.0, vocab_size), &device)
     };
     let (source, target) = (ids(10_000.0, [2, 20]), ids(8_000.0, [2, 15]));
-    let logits = model.forward(source.clone(), target.clone());
+    let logits = model.forward(source.clone(), None, target.clone());
     println!("source:     {:?}", source.dims());
     println!("target:     {:?}", target.dims());
     println!("logits:     {:?}", logits.dims());
     assert_eq!(logits.dims(), [2, 15, 8_000]);
 
-    let seen = model.inspect(source, target);
+    let seen = model.inspect(source, None, target);
     let cross = seen.decoder[0]
         .cross_attention
         .as_ref()

@@ -4,6 +4,7 @@
 //!     cargo run --release -p examples --example pytorch_weights
 
 use burn::tensor::{Device, Int, Tensor};
+use transformer::AttentionMask;
 use transformer::weights::{self, Contents, ImportOptions, WeightsFile};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,7 +35,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = Tensor::<2, Int>::from_data(target, &device);
     let expected = WeightsFile::open(format!("{folder}/annotated.expected.safetensors"))?;
     let theirs = Tensor::<3>::from_data(expected.read("output.logits")?, &device);
-    let difference = (model.forward(source, target) - theirs).abs().max();
+    let mask = AttentionMask::padding(&source, imported.config.pad_id);
+    let difference = (model.forward(source, Some(&mask), target) - theirs)
+        .abs()
+        .max();
     let difference = difference.into_scalar::<f32>();
     println!("largest difference of a logit: {difference:.1e}");
     assert!(difference < 1e-5);

@@ -127,12 +127,11 @@ pub fn inspect(
 ) -> Inspection {
     let device = device();
     let vocabularies = dataset.codec().vocabularies();
-    let pads = vocabularies.pad_ids;
     let read: Vec<u32> = std::iter::once(vocabularies.bos_id)
         .chain(target.iter().copied())
         .collect();
-    let tensor = |ids: &[u32], pad| -> Tensor<2, Int> { pad_sequences(&[ids], pad, &device) };
-    model.inspect(tensor(source, pads.source), tensor(&read, pads.target))
+    let tensor = |ids: &[u32]| -> Tensor<2, Int> { pad_sequences(&[ids], 0, &device) };
+    model.inspect(tensor(source), None, tensor(&read))
 }
 
 /// Returns the device that everything is computed on.

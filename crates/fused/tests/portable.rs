@@ -432,10 +432,12 @@ fn activate(leaves: &[Tensor<1>], activation: Activation, width: usize, dropout:
 fn cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, smoothing: f64) -> Tensor<1> {
     let rows = leaves[0].dims()[0] / vocab_size;
     let logits = leaves[0].clone().reshape([rows, vocab_size]) * 4.0;
-    let target: Vec<i64> = (0..rows).map(|i| (i * 31 % vocab_size) as i64).collect();
+    let target: Vec<i64> = (0..rows)
+        .map(|i| (i * 31 % (vocab_size + 1)) as i64 - 1)
+        .collect();
     let target = TensorData::new(target, [rows]);
     let target = Tensor::<1, Int>::from_data(target, &leaves[0].device());
-    fused::cross_entropy(logits, target, 0, smoothing)
+    fused::cross_entropy(logits, target, smoothing)
 }
 
 fn linear_cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, at_a_time: usize) -> Tensor<1> {
@@ -444,14 +446,15 @@ fn linear_cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, at_a_time: usiz
     };
     let d_input = weight.dims()[0] / vocab_size;
     let rows = x.dims()[0] / d_input;
-    let target: Vec<i64> = (0..rows).map(|i| (i * 7 % vocab_size) as i64).collect();
+    let target: Vec<i64> = (0..rows)
+        .map(|i| (i * 7 % (vocab_size + 1)) as i64 - 1)
+        .collect();
     let target = Tensor::<1, Int>::from_data(TensorData::new(target, [rows]), &x.device());
     fused::linear_cross_entropy(
         x.clone().reshape([rows, d_input]),
         weight.clone().reshape([d_input, vocab_size]),
         bias.clone(),
         target,
-        0,
         0.1,
         at_a_time,
     )

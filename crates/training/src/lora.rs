@@ -75,8 +75,8 @@ mod tests {
         };
         let model = with_lora(plain.clone(), Some(&lora));
         let ids = Tensor::<2, Int>::from_data([[3, 4, 5]], &device);
-        let logits = model.forward(ids.clone(), ids.clone());
-        let expected = plain.forward(ids.clone(), ids);
+        let logits = model.forward(ids.clone(), None, ids.clone());
+        let expected = plain.forward(ids.clone(), None, ids);
         assert_eq!(logits.to_data(), expected.into_data());
 
         let gradients = logits.square().sum().backward();

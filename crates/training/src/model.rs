@@ -40,17 +40,20 @@ pub trait SequenceModel: Module + Sync {
 
 impl SequenceModel for Transformer {
     fn logits(&self, batch: &Batch) -> Tensor<3> {
-        self.forward(batch.source.clone(), batch.target.clone())
+        let (source, target) = (batch.source.clone(), batch.target.clone());
+        self.forward(source, Some(&batch.source_mask), target)
     }
 
     fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> Tensor<1> {
         let Batch {
             source,
+            source_mask,
             target,
             labels,
             ..
         } = batch;
-        Self::loss(self, source, target, labels, criterion, chunk).sum
+        let mask = Some(&source_mask);
+        Self::loss(self, source, mask, target, labels, criterion, chunk).sum
     }
 
     fn generate(

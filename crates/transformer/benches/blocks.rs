@@ -38,7 +38,7 @@ fn blocks(criterion: &mut Criterion) {
     let self_attention = SelfAttention::init(&config, &device).expect(valid);
     let cross_attention = CrossAttention::init(&config, &device).expect(valid);
     let feed_forward = FeedForward::init(&config, &device).expect(valid);
-    let loss = CrossEntropy::new(0.1, 0).expect(valid);
+    let loss = CrossEntropy::new(0.1).expect(valid);
 
     let (x, states) = (
         random(config.d_model, &device),
@@ -50,7 +50,7 @@ fn blocks(criterion: &mut Criterion) {
     let mask = AttentionMask::causal(LENGTH, &device);
     // An autodiff graph allows only one backward pass. All passes of this benchmark use the memory,
     // so it is detached from its graph.
-    let mut memory = model.encode(ids.clone());
+    let mut memory = model.encode(ids.clone(), None);
     memory.states = memory.states.detach();
     for is_fused in [true, false] {
         let _fast_paths = fused::fast_paths(is_fused);

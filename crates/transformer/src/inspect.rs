@@ -4,6 +4,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Int, Tensor};
 
+use crate::mask::AttentionMask;
 use crate::memory::Memory;
 use crate::model::Transformer;
 use crate::trace::LayerTrace;
@@ -31,20 +32,25 @@ impl Transformer {
     ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`; every token equal to the model's `pad_id` is masked
+    /// - source: `[B, S]`
+    /// - source_mask: `[B or 1, 1, 1, S]`, `true` = blocked, see [`encode`](Transformer::encode)
     /// - target: `[B, T]`, padded at the end
     ///
     /// # Panics
     ///
     /// If `S` or `T` exceeds `max_len`, or `source` and `target` differ in `B`.
-    pub fn inspect(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Inspection {
-        let mask = self.source_mask(&source);
+    pub fn inspect(
+        &self,
+        source: Tensor<2, Int>,
+        source_mask: Option<&AttentionMask>,
+        target: Tensor<2, Int>,
+    ) -> Inspection {
         let (memory, encoder) = self
             .encoder
-            .forward_traced(self.embed_source(source), Some(&mask));
+            .forward_traced(self.embed_source(source), source_mask);
         let memory = Memory {
             states: memory,
-            mask: Some(mask),
+            mask: source_mask.cloned(),
         };
         let x = self.decoder.input.forward(target, 0);
         let (states, decoder) = self.decoder.forward_traced(x, &memory);

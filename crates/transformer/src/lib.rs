@@ -10,7 +10,7 @@
 //! ```
 //! use burn::tensor::Device;
 //! use transformer::generate::GenerateConfig;
-//! use transformer::{TransformerConfig, pad_sequences};
+//! use transformer::{AttentionMask, TransformerConfig, pad_sequences};
 //!
 //! let device = Device::flex();
 //! let model = TransformerConfig::new(100, 90)
@@ -20,9 +20,10 @@
 //!     .init(&device)?;
 //!
 //! // Teacher forcing: the logits of the token that follows each target token.
-//! let source = pad_sequences(&[vec![12, 45, 88], vec![7]], model.pad_id(), &device);
-//! let target = pad_sequences(&[vec![1, 7, 9], vec![1, 5]], model.pad_id(), &device);
-//! assert_eq!(model.forward(source, target).dims(), [2, 3, 90]);
+//! let source = pad_sequences(&[vec![12, 45, 88], vec![7]], 0, &device);
+//! let mask = AttentionMask::of_lengths(&[3, 1], &device);
+//! let target = pad_sequences(&[vec![1, 7, 9], vec![1, 5]], 0, &device);
+//! assert_eq!(model.forward(source, Some(&mask), target).dims(), [2, 3, 90]);
 //!
 //! // Generation: targets of at most 10 tokens, with begin symbol 1 and end symbol 2.
 //! let config = GenerateConfig::new(1, 10).with_eos_id(Some(2));
@@ -44,8 +45,8 @@
 //! tested against PyTorch's. The interface of this crate differs in these points:
 //!
 //! - All tensors are batch-first.
-//! - [`Transformer::forward`] takes no masks. Source padding is masked by its token id, and the
-//!   decoder builds the causal mask.
+//! - [`Transformer::forward`] takes one mask, of the source's padding. The decoder builds the causal
+//!   mask.
 //! - Weights of linear layers are `[in, out]`. Cross-attention has one packed matrix for keys and
 //!   values, and a separate matrix for queries.
 //! - If all keys of a query are masked, its attention weights are zeros. PyTorch may return NaN.
@@ -58,7 +59,8 @@
 //!   `D` `d_model`, `H` heads, `G` key-value heads (by default `H`), `K` width of a head (by
 //!   default `D / H`), `F` `d_ff`, `V` vocabulary size.
 //! - **Masks**: `true` blocks a key. [`AttentionMask`] has constructors for both polarities.
-//! - **Padding** is at the end of a sequence. [`pad_sequences`] adds it.
+//! - **Padding** is at the end of a sequence. [`pad_sequences`] adds it. It is a matter of lengths,
+//!   not of ids: the mask of sources says where it is, and in labels it is [`IGNORE_INDEX`].
 //! - **Labels** are what the decoder should predict: the target shifted by one token, up to and
 //!   including the end symbol.
 //! - **Dropout** is active on devices with autodiff (`device.autodiff()`), except in frozen
@@ -134,7 +136,7 @@ pub use mask::AttentionMask;
 pub use memory::{DecoderCache, Memory};
 pub use model::Transformer;
 pub use norm::LayerNorm;
-pub use sequence::{check_sequences, pad_sequences};
+pub use sequence::{IGNORE_INDEX, check_sequences, pad_sequences};
 pub use trace::LayerTrace;
 pub use vocabulary::{Vocabulary, VocabularyError};
 

@@ -5,23 +5,24 @@
 //! distribution and the model's distribution `p`:
 //!
 //! ```text
-//! loss = mean over real tokens of  -(1 - ε) log p(label) - ε / V  Σ_v log p(v)
+//! loss = mean over labels of  -(1 - ε) log p(label) - ε / V  Σ_v log p(v)
 //! ```
 //!
-//! The loss equals `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`,
-//! except that it is 0 instead of NaN if all labels are padding.
+//! The loss equals `torch.nn.functional.cross_entropy(label_smoothing = ε)`, except
+//! that it is 0 instead of NaN if all labels are ignored. Every negative label is ignored, for
+//! example PyTorch's `ignore_index` -100, which is [`IGNORE_INDEX`](crate::IGNORE_INDEX).
 
 use burn::tensor::{DType, FloatDType, Int, Tensor};
 
 use crate::decoder::Decoder;
 use crate::error::{ConfigError, number};
+use crate::mask::AttentionMask;
 use crate::model::Transformer;
 
-/// Label-smoothed cross-entropy over the labels that are not padding.
+/// Label-smoothed cross-entropy over the labels that are not negative.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropy {
     smoothing: f64,
-    pad_id: u32,
 }
 
 /// The loss summed over labels, and the number of these labels.
@@ -29,14 +30,14 @@ pub struct CrossEntropy {
 /// To average over several batches, add up `sum` and `tokens` before you divide.
 #[derive(Clone, Debug)]
 pub struct LossSum {
-    /// Sum of the loss over the labels that are not padding, `[1]`, in nats.
+    /// Sum of the loss over the labels that are not negative, `[1]`, in nats.
     pub sum: Tensor<1>,
-    /// Number of labels that are not padding, `[1]`, without gradient.
+    /// Number of these labels, `[1]`, without gradient.
     pub tokens: Tensor<1>,
 }
 
 impl LossSum {
-    /// Returns the mean loss per label, `[1]`, in nats; 0 if all labels are padding.
+    /// Returns the mean loss per label, `[1]`, in nats; 0 if all labels are ignored.
     pub fn mean(self) -> Tensor<1> {
         self.sum / self.tokens.clamp_min(1.0)
     }
@@ -45,12 +46,10 @@ impl LossSum {
 impl CrossEntropy {
     /// Creates the loss with label smoothing `ε = smoothing`; 0 is plain cross-entropy.
     ///
-    /// Labels equal to `pad_id` are padding and have no loss.
-    ///
     /// # Errors
     ///
     /// `smoothing` is not in `[0, 1)`.
-    pub fn new(smoothing: f64, pad_id: u32) -> Result<Self, ConfigError> {
+    pub fn new(smoothing: f64) -> Result<Self, ConfigError> {
         if !(0.0..1.0).contains(&smoothing) {
             return Err(ConfigError::new(
                 "label_smoothing",
@@ -58,15 +57,15 @@ impl CrossEntropy {
                 "at least 0 and less than 1",
             ));
         }
-        Ok(Self { smoothing, pad_id })
+        Ok(Self { smoothing })
     }
 
-    /// Returns the mean loss per label, `[1]`, in nats; 0 if all labels are padding.
+    /// Returns the mean loss per label, `[1]`, in nats; 0 if all labels are ignored.
     ///
     /// # Shapes
     ///
     /// - logits: `[B, T, V]`
-    /// - labels: `[B, T]`, the token that follows each position; padding is ignored
+    /// - labels: `[B, T]`, the token that follows each position; negative labels are ignored
     ///
     /// # Panics
     ///
@@ -76,12 +75,12 @@ impl CrossEntropy {
         self.sum(logits, labels).mean()
     }
 
-    /// Returns the sum of the loss and the number of labels that are not padding.
+    /// Returns the sum of the loss and the number of labels that are not ignored.
     ///
     /// # Shapes
     ///
     /// - logits: `[B, T, V]`
-    /// - labels: `[B, T]`, the token that follows each position; padding is ignored
+    /// - labels: `[B, T]`, the token that follows each position; negative labels are ignored
     ///
     /// # Panics
     ///
@@ -97,9 +96,9 @@ impl CrossEntropy {
         );
         let rows = batch * length;
         let labels = labels.reshape([rows]);
-        let tokens = labels.clone().not_equal_elem(self.pad_id).float();
+        let tokens = labels.clone().greater_equal_elem(0).float();
         let logits = logits.reshape([rows, vocab_size]);
-        let loss = fused::cross_entropy(logits, labels, self.pad_id, self.smoothing);
+        let loss = fused::cross_entropy(logits, labels, self.smoothing);
         LossSum {
             sum: loss.sum(),
             tokens: tokens.sum().detach(),
@@ -122,7 +121,7 @@ impl CrossEntropy {
     /// # Shapes
     ///
     /// - states: `[B, T, D]`, from [`Decoder::forward_states`]
-    /// - labels: `[B, T]`, the token that follows each position; padding is ignored
+    /// - labels: `[B, T]`, the token that follows each position; negative labels are ignored
     ///
     /// # Panics
     ///
@@ -144,7 +143,7 @@ impl CrossEntropy {
         );
         let rows = batch * length;
         let labels = labels.reshape([rows]);
-        let tokens = labels.clone().not_equal_elem(self.pad_id).float();
+        let tokens = labels.clone().greater_equal_elem(0).float();
         let generator = &decoder.generator;
         let weight = decoder.generator_weight();
         let bias = match &generator.bias {
@@ -156,7 +155,6 @@ impl CrossEntropy {
             weight,
             bias,
             labels,
-            self.pad_id,
             self.smoothing,
             rows_at_a_time,
         );
@@ -177,7 +175,7 @@ impl Transformer {
     ///
     /// ```
     /// use burn::tensor::Device;
-    /// use transformer::{CrossEntropy, TransformerConfig, pad_sequences};
+    /// use transformer::{AttentionMask, CrossEntropy, IGNORE_INDEX, TransformerConfig, pad_sequences};
     ///
     /// let device = Device::flex().autodiff();
     /// let model = TransformerConfig::new(20, 20)
@@ -189,11 +187,12 @@ impl Transformer {
     /// // The decoder reads the begin symbol 1 and the target. It predicts the target and the end
     /// // symbol 2.
     /// let source = pad_sequences(&[vec![5, 6, 7], vec![8]], 0, &device);
+    /// let source_mask = AttentionMask::of_lengths(&[3, 1], &device);
     /// let target = pad_sequences(&[vec![1, 9, 10], vec![1, 11]], 0, &device);
-    /// let labels = pad_sequences(&[vec![9, 10, 2], vec![11, 2]], 0, &device);
+    /// let labels = pad_sequences(&[vec![9, 10, 2], vec![11, 2]], IGNORE_INDEX, &device);
     ///
-    /// let criterion = CrossEntropy::new(0.1, model.pad_id())?;
-    /// let loss = model.loss(source, target, labels, &criterion, None);
+    /// let criterion = CrossEntropy::new(0.1)?;
+    /// let loss = model.loss(source, Some(&source_mask), target, labels, &criterion, None);
     /// assert_eq!(loss.tokens.clone().into_scalar::<f32>(), 5.0);
     /// let gradients = loss.mean().backward();
     /// # Ok::<(), transformer::ConfigError>(())
@@ -201,10 +200,11 @@ impl Transformer {
     ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`, padded at the end with the model's `pad_id`
+    /// - source: `[B, S]`
+    /// - source_mask: `[B or 1, 1, 1, S]`, `true` = blocked, see [`encode`](Self::encode)
     /// - target: `[B, T]`, tokens that the decoder reads, padded at the end
-    /// - labels: `[B, T]`, tokens that the decoder should predict after each target token, padded
-    ///   at the end with the `pad_id` of `criterion`
+    /// - labels: `[B, T]`, tokens that the decoder should predict after each target token; negative
+    ///   labels are ignored
     ///
     /// # Panics
     ///
@@ -213,12 +213,13 @@ impl Transformer {
     pub fn loss(
         &self,
         source: Tensor<2, Int>,
+        source_mask: Option<&AttentionMask>,
         target: Tensor<2, Int>,
         labels: Tensor<2, Int>,
         criterion: &CrossEntropy,
         chunk: Option<usize>,
     ) -> LossSum {
-        let memory = self.encode(source);
+        let memory = self.encode(source, source_mask);
         let states = self.decode_states(target, &memory, &mut self.new_cache());
         let is_half = matches!(states.dtype().into(), FloatDType::F16 | FloatDType::BF16);
         let weight = self.decoder.generator.weight.as_ref();

@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use burn::tensor::{Bool, Device, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 /// A mask of the keys to which each query must not attend.
 ///
@@ -30,7 +30,9 @@ pub struct AttentionMask {
 }
 
 impl AttentionMask {
-    /// Creates a mask that blocks padding keys.
+    /// Creates a mask that blocks the keys with the id of padding.
+    ///
+    /// If a sequence may contain this id as a token, use [`of_lengths`](Self::of_lengths).
     ///
     /// # Shapes
     ///
@@ -43,6 +45,29 @@ impl AttentionMask {
                 .equal_elem(pad_id)
                 .reshape([batch, 1, 1, length]),
         )
+    }
+
+    /// Creates a mask that blocks, in each row, the keys after the row's length.
+    ///
+    /// # Shapes
+    ///
+    /// - lengths: number of tokens of each of the `B` rows, without padding
+    /// - mask: `[B, 1, 1, S]`, `true` = blocked; `S` is the largest length, at least 1, as in
+    ///   [`pad_sequences`](crate::pad_sequences)
+    pub fn of_lengths(lengths: &[usize], device: &Device) -> Self {
+        let longest = lengths.iter().copied().max().unwrap_or(0).max(1);
+        let blocked = lengths
+            .iter()
+            .flat_map(|&length| (0..longest).map(move |key| key >= length));
+        let blocked = TensorData::new(
+            blocked.collect::<Vec<bool>>(),
+            [lengths.len(), 1, 1, longest],
+        );
+        Self {
+            blocked: Tensor::from_data(blocked, device),
+            may_blind: lengths.contains(&0),
+            blind: OnceLock::new(),
+        }
     }
 
     /// Creates a mask that blocks, for each query, the keys at later positions.

@@ -60,8 +60,6 @@ pub struct Transformer {
     pub encoder: Encoder,
     /// Stack that computes logits from the memory and the previous target tokens.
     pub decoder: Decoder,
-    #[module(skip)]
-    pad_id: u32,
 }
 
 impl Transformer {
@@ -69,18 +67,15 @@ impl Transformer {
         Self {
             encoder: Encoder::build(config, init),
             decoder: Decoder::build(config, true, init),
-            pad_id: config.pad_id,
         }
     }
 
     /// Creates a model from an encoder and a decoder.
     ///
-    /// `pad_id` is the token id that pads sources.
-    ///
     /// # Panics
     ///
     /// If the encoder's `d_model` differs from the decoder's, or a stack has no layers.
-    pub fn from_parts(encoder: Encoder, decoder: Decoder, pad_id: u32) -> Self {
+    pub fn from_parts(encoder: Encoder, decoder: Decoder) -> Self {
         let width = |norm: &LayerNorm| norm.gamma.dims()[0];
         let encoder_width = width(&encoder.layers[0].self_attention_residual.norm);
         let decoder_width = width(&decoder.layers[0].self_attention_residual.norm);
@@ -88,45 +83,51 @@ impl Transformer {
             encoder_width, decoder_width,
             "the encoder's d_model is {encoder_width}, but the decoder's is {decoder_width}"
         );
-        Self {
-            encoder,
-            decoder,
-            pad_id,
-        }
+        Self { encoder, decoder }
     }
 
     /// Returns the logits of the token that follows each target token, as in training.
     ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`; every token equal to the model's `pad_id` is masked
+    /// - source: `[B, S]`
+    /// - source_mask: `[B or 1, 1, 1, S]`, `true` = blocked, see [`encode`](Self::encode)
     /// - target: `[B, T]`, padded at the end
     /// - output: `[B, T, V]`
     ///
     /// # Panics
     ///
     /// If `S` or `T` exceeds `max_len`, or `source` and `target` differ in `B`.
-    pub fn forward(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Tensor<3> {
-        let memory = self.encode(source);
+    pub fn forward(
+        &self,
+        source: Tensor<2, Int>,
+        source_mask: Option<&AttentionMask>,
+        target: Tensor<2, Int>,
+    ) -> Tensor<3> {
+        let memory = self.encode(source, source_mask);
         self.decode(target, &memory, &mut self.new_cache())
     }
 
     /// Encodes a batch of sources into the memory to which the decoder attends.
     ///
+    /// Without a mask, every token of a source counts. If sources have padding, the mask is
+    /// [`AttentionMask::of_lengths`] or, where no source has the padding's id as a token,
+    /// [`AttentionMask::padding`].
+    ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`; every token equal to the model's `pad_id` is masked
-    /// - output: states `[B, S, D]`, mask `[B, 1, 1, S]` with `true` = padding
+    /// - source: `[B, S]`
+    /// - source_mask: `[B or 1, 1, 1, S]`, `true` = blocked
+    /// - output: states `[B, S, D]`, and the mask
     ///
     /// # Panics
     ///
     /// If `S` exceeds `max_len`.
-    pub fn encode(&self, source: Tensor<2, Int>) -> Memory {
-        let mask = self.source_mask(&source);
+    pub fn encode(&self, source: Tensor<2, Int>, source_mask: Option<&AttentionMask>) -> Memory {
         let x = self.embed_source(source);
         Memory {
-            states: self.encoder.forward_vectors(x, Some(&mask)),
-            mask: Some(mask),
+            states: self.encoder.forward_vectors(x, source_mask),
+            mask: source_mask.cloned(),
         }
     }
 
@@ -225,16 +226,6 @@ impl Transformer {
     /// Returns the size of the source vocabulary, in tokens.
     pub fn source_vocab_size(&self) -> usize {
         self.source_table().dims()[0]
-    }
-
-    /// Returns the token id that pads short sources.
-    pub fn pad_id(&self) -> u32 {
-        self.pad_id
-    }
-
-    /// Returns the padding mask of a batch of sources, `[B, 1, 1, S]`, `true` = blocked.
-    pub(crate) fn source_mask(&self, source: &Tensor<2, Int>) -> AttentionMask {
-        AttentionMask::padding(source, self.pad_id())
     }
 
     /// Returns the encoder's input `[B, S, D]`: embedded tokens with positional encoding and

@@ -4,7 +4,14 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::error::InputError;
 
-/// Returns sequences of different lengths as one tensor, padded at the end with `pad_id`.
+/// Label that has no loss, as PyTorch's `ignore_index`: pad labels with it.
+pub const IGNORE_INDEX: i64 = -100;
+
+/// Returns sequences of different lengths as one tensor, padded at the end with `padding`.
+///
+/// The padding of sources and targets is any token of their vocabularies: the source's
+/// [mask](crate::AttentionMask::of_lengths) hides it from the model. The padding of labels is
+/// [`IGNORE_INDEX`].
 ///
 /// # Shapes
 ///
@@ -19,19 +26,17 @@ use crate::error::InputError;
 /// ```
 pub fn pad_sequences(
     sequences: &[impl AsRef<[u32]>],
-    pad_id: u32,
+    padding: impl Into<i64>,
     device: &Device,
 ) -> Tensor<2, Int> {
+    let padding = padding.into();
     let lengths = sequences.iter().map(|sequence| sequence.as_ref().len());
     let length = lengths.max().unwrap_or(0).max(1);
     let mut ids = Vec::with_capacity(sequences.len() * length);
     for sequence in sequences {
         let sequence = sequence.as_ref();
         ids.extend(sequence.iter().map(|&id| i64::from(id)));
-        ids.extend(std::iter::repeat_n(
-            i64::from(pad_id),
-            length - sequence.len(),
-        ));
+        ids.extend(std::iter::repeat_n(padding, length - sequence.len()));
     }
     Tensor::from_data(TensorData::new(ids, [sequences.len(), length]), device)
 }

@@ -35,7 +35,7 @@ fn backward(model: &Transformer, is_bf16: bool) -> (f64, Found) {
     // The passes run in the thread pool, as in training, to test that the setting of `bf16_matmuls`
     // reaches the threads of the pool.
     let (loss, gradients) = fused::in_pool(&device, || {
-        let loss = model.forward(ids(1), ids(2)).powi_scalar(2).mean();
+        let loss = model.forward(ids(1), None, ids(2)).powi_scalar(2).mean();
         let value: f32 = loss.clone().into_scalar();
         (value, loss.backward())
     });

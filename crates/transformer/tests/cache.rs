@@ -7,7 +7,7 @@ use burn::tensor::{Device, Int, Tensor};
 use common::cpu_backends;
 use transformer::attention::KeyValueCache;
 use transformer::generate::GenerateConfig;
-use transformer::{NormPlacement, Positions, TransformerConfig, pad_sequences};
+use transformer::{AttentionMask, NormPlacement, Positions, TransformerConfig, pad_sequences};
 
 fn config() -> TransformerConfig {
     TransformerConfig::new(23, 29)
@@ -48,7 +48,8 @@ fn steps_compute_the_logits_of_the_full_pass() {
                 let source = pad_sequences(&[vec![3, 4, 5, 6], vec![7, 8]], 0, &device);
                 let rows = [vec![1, 2, 3, 4, 5, 6, 7], vec![1, 28, 27, 26, 9, 8, 0]];
                 let target = pad_sequences(&rows, 0, &device);
-                let memory = model.encode(source);
+                let mask = AttentionMask::of_lengths(&[4, 2], &device);
+                let memory = model.encode(source, Some(&mask));
                 let full = model.decode(target.clone(), &memory, &mut model.new_cache());
 
                 // The 7 tokens are decoded in different ways: one at a time, first 4 and then one
@@ -132,7 +133,8 @@ fn branching_targets_compute_the_logits_of_the_full_pass() {
                 .with_n_kv_heads(n_kv_heads);
             let model = config.init_seeded(3, &device).unwrap();
             let sources = [vec![3, 4, 5, 6], vec![7, 8], vec![9, 9, 9]];
-            let memory = model.encode(pad_sequences(&sources, 0, &device));
+            let mask = AttentionMask::of_lengths(&[4, 2, 3], &device);
+            let memory = model.encode(pad_sequences(&sources, 0, &device), Some(&mask));
             for capacity in [0, 3, 20] {
                 let mut cache = model.decoder.new_cache_with_capacity(capacity, capacity);
                 let mut rows: Vec<(usize, Vec<u32>)> = (0..3).map(|i| (i, Vec::new())).collect();
@@ -170,7 +172,7 @@ fn branching_targets_compute_the_logits_of_the_full_pass() {
                     let logits = model.decode(ids, &memory, &mut cache);
                     for (i, (source, row)) in rows.iter().enumerate() {
                         let source = pad_sequences(&[&sources[*source]], 0, &device);
-                        let full = model.forward(source, pad_sequences(&[row], 0, &device));
+                        let full = model.forward(source, None, pad_sequences(&[row], 0, &device));
                         let name = format!(
                             "{positions:?}, capacity {capacity}, step {step}, row {i} on {}",
                             backend.name
@@ -197,10 +199,11 @@ fn greedy_is_the_argmax_of_the_full_pass() {
         assert_eq!(outputs.len(), 3);
         for (row, output) in outputs.iter().enumerate() {
             let source = source.clone().narrow(0, row, 1);
+            let mask = AttentionMask::padding(&source, 0);
             let mut target = vec![1u32];
             for _ in 0..9 {
                 let ids = pad_sequences(&[&target], 0, &device);
-                let logits = model.forward(source.clone(), ids);
+                let logits = model.forward(source.clone(), Some(&mask), ids);
                 let last = logits.narrow(1, target.len() - 1, 1).argmax(2);
                 let next = last.into_data().iter::<u32>().next().unwrap();
                 if next == eos {
@@ -226,7 +229,7 @@ fn a_cache_rejects_another_memory() {
     let token = Tensor::<2, Int>::ones([1, 1], &device);
     let mut cache = model.new_cache();
     for source in [vec![3, 4, 5], vec![6, 7]] {
-        let memory = model.encode(pad_sequences(&[source], 0, &device));
+        let memory = model.encode(pad_sequences(&[source], 0, &device), None);
         model.decode(token.clone(), &memory, &mut cache);
     }
 }

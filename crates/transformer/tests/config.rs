@@ -115,7 +115,7 @@ fn errors_name_the_field_its_value_and_the_valid_values() {
     let error = InputLayer::init(0, &base(), &device).unwrap_err();
     assert_eq!(error.to_string(), "vocab_size is 0, but must be at least 1");
     for smoothing in [1.0, -0.5, f64::NAN] {
-        let error = CrossEntropy::new(smoothing, 0).unwrap_err();
+        let error = CrossEntropy::new(smoothing).unwrap_err();
         assert_eq!(error.field, "label_smoothing");
     }
 }

@@ -9,7 +9,7 @@ use burn::module::Module;
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::Device;
 use common::{bits, cpu_backends, parameters};
-use transformer::{CrossEntropy, TransformerConfig, pad_sequences};
+use transformer::{AttentionMask, CrossEntropy, IGNORE_INDEX, TransformerConfig, pad_sequences};
 
 fn train(device: &Device, seed: u64) -> (Vec<u32>, Vec<Vec<u32>>) {
     device.seed(seed);
@@ -26,12 +26,13 @@ fn train(device: &Device, seed: u64) -> (Vec<u32>, Vec<Vec<u32>>) {
     let mut optimizer = AdamConfig::new().init();
     let source = pad_sequences(&[vec![3, 4, 5, 6], vec![7, 8]], 0, device);
     let target = pad_sequences(&[vec![1, 3, 4, 5, 6], vec![1, 7, 8]], 0, device);
-    let labels = pad_sequences(&[vec![3, 4, 5, 6, 2], vec![7, 8, 2]], 0, device);
-    let criterion = CrossEntropy::new(0.1, 0).unwrap();
+    let labels = pad_sequences(&[vec![3, 4, 5, 6, 2], vec![7, 8, 2]], IGNORE_INDEX, device);
+    let mask = AttentionMask::of_lengths(&[4, 2], device);
+    let criterion = CrossEntropy::new(0.1).unwrap();
     let mut losses = Vec::new();
     for _ in 0..8 {
         let loss = criterion.forward(
-            model.forward(source.clone(), target.clone()),
+            model.forward(source.clone(), Some(&mask), target.clone()),
             labels.clone(),
         );
         losses.push(loss.clone().into_scalar::<f32>().to_bits());

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use common::{Fixture, assert_close, backends};
-use transformer::CrossEntropy;
 use transformer::generate::LengthPenalty;
 use transformer::weights::{
     Contents, Dtype, Imported, Layout, ModelFolder, Parameters, WeightsFile, export,
     hugging_face_config, hugging_face_generation, parameters, quantize_int8, read_generation,
     to_bytes_with,
 };
+use transformer::{AttentionMask, CrossEntropy, IGNORE_INDEX};
 
 const FAMILIES: [(&str, Layout); 7] = [
     ("t5", Layout::T5),
@@ -67,23 +67,34 @@ fn logits_and_gradients_are_those_of_transformers() {
                 let name = format!("{what} of {name} on {}", backend.name);
                 assert_close(&name, &found.into_data(), &reference, tolerance(&reference));
             };
-            let memory = model.encode(source.clone());
+            let pad_id = imported.config.pad_id;
+            let mask = AttentionMask::padding(&source, pad_id);
+            let memory = model.encode(source.clone(), Some(&mask));
             // At padding, `transformers` computes different states. They are not compared, because
             // they do not affect other outputs.
             let states = memory.states.clone();
-            let hidden = source.clone().equal_elem(imported.config.pad_id);
+            let hidden = source.clone().equal_elem(pad_id);
             let hidden = hidden.unsqueeze_dim::<3>(2).expand(states.dims());
             let reference: Tensor<3> = expected.float("output.memory", device);
             let difference = (states - reference).mask_fill(hidden, 0.0).abs().max();
             let difference = difference.into_scalar::<f32>();
             let allowed = tolerance(&expected.data("output.memory"));
             assert!(difference <= allowed, "memory of {name}: {difference}");
-            let logits = model.forward(source.clone(), target.clone());
+            let logits = model.forward(source.clone(), Some(&mask), target.clone());
             close("logits", logits.clone());
 
             let labels = expected.int::<2>("input.labels", device);
-            let criterion = CrossEntropy::new(0.0, imported.config.pad_id).unwrap();
-            let loss = model.loss(source.clone(), target.clone(), labels, &criterion, None);
+            let is_padding = labels.clone().equal_elem(pad_id);
+            let labels = labels.mask_fill(is_padding, IGNORE_INDEX);
+            let criterion = CrossEntropy::new(0.0).unwrap();
+            let loss = model.loss(
+                source.clone(),
+                Some(&mask),
+                target.clone(),
+                labels,
+                &criterion,
+                None,
+            );
             let reference = expected.data("output.loss");
             let name_of_loss = format!("loss of {name} on {}", backend.name);
             let loss = (loss.sum / loss.tokens).into_data();
@@ -91,7 +102,8 @@ fn logits_and_gradients_are_those_of_transformers() {
 
             let [gaps, after] = ["source", "target"]
                 .map(|what| expected.int::<2>(&format!("input.gaps.{what}"), device));
-            close("gaps.logits", model.forward(gaps, after));
+            let mask = AttentionMask::padding(&gaps, pad_id);
+            close("gaps.logits", model.forward(gaps, Some(&mask), after));
 
             let cotangent: Tensor<3> = expected.float("input.cotangent", device);
             let gradients = (logits * cotangent).sum().backward();
@@ -135,7 +147,8 @@ fn logits_and_gradients_are_those_of_transformers() {
             let device = device.clone().without_autodiff();
             let [source, target] = ["source", "target"]
                 .map(|what| expected.int::<2>(&format!("input.{what}"), &device));
-            let memory = model.encode(source);
+            let mask = AttentionMask::padding(&source, imported.config.pad_id);
+            let memory = model.encode(source, Some(&mask));
             let mut cache = model.new_cache();
             let steps = target.dims()[1];
             let logits = (0..steps)

@@ -14,7 +14,8 @@ use transformer::generate::{
     LengthLimit, LengthPenalty, Method, Search,
 };
 use transformer::{
-    NormPlacement, Positions, Transformer, TransformerConfig, WeightTying, pad_sequences, weights,
+    AttentionMask, NormPlacement, Positions, Transformer, TransformerConfig, WeightTying,
+    pad_sequences, weights,
 };
 
 const EOS: u32 = 0;
@@ -407,7 +408,9 @@ fn generation_never_drops_out() {
             assert_same(name, &continued, &expected);
             // The memory of a model with autodiff has it, too.
             let ids = pad_sequences(&sources(), 0, &backend.device);
-            let session = DecoderSession::new(&model.decoder, Some(model.encode(ids)), 5, 6);
+            let mask = AttentionMask::padding(&ids, 0);
+            let memory = model.encode(ids, Some(&mask));
+            let session = DecoderSession::new(&model.decoder, Some(memory), 5, 6);
             Search::new(session, vec![Vec::new(); 5], settings.clone())
                 .unwrap()
                 .run()
@@ -900,7 +903,9 @@ impl Autoregressive for NoCache<'_> {
         let source = pad_sequences(&sources, 0, &self.device);
         let target = pad_sequences(&targets, 0, &self.device);
         let length = targets[0].len();
-        let logits = self.model.forward(source, target).narrow(1, length - 1, 1);
+        let mask = AttentionMask::padding(&source, 0);
+        let logits = self.model.forward(source, Some(&mask), target);
+        let logits = logits.narrow(1, length - 1, 1);
         logits.into_data().iter::<f32>().collect()
     }
 }

@@ -6,7 +6,9 @@ mod common;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 use transformer::inspect::{TensorStats, top_k};
-use transformer::{NormPlacement, Positions, TransformerConfig, WeightTying, pad_sequences};
+use transformer::{
+    AttentionMask, NormPlacement, Positions, TransformerConfig, WeightTying, pad_sequences,
+};
 
 #[test]
 fn an_inspection_returns_the_outputs_of_the_forward_pass() {
@@ -31,12 +33,16 @@ fn an_inspection_returns_the_outputs_of_the_forward_pass() {
                 .valid();
             let source = pad_sequences(&[vec![3, 4, 5, 6, 7], vec![8, 9]], 0, &device);
             let target = pad_sequences(&[vec![1, 2, 3], vec![1, 9, 8]], 0, &device);
-            let seen = model.inspect(source.clone(), target.clone());
+            let mask = AttentionMask::of_lengths(&[5, 2], &device);
+            let seen = model.inspect(source.clone(), Some(&mask), target.clone());
             let close = |a: Tensor<3>, b: Tensor<3>| {
                 common::assert_close("inspection", &a.into_data(), &b.into_data(), 2e-6);
             };
-            close(seen.memory, model.encode(source.clone()).states);
-            close(seen.logits, model.forward(source, target));
+            close(
+                seen.memory,
+                model.encode(source.clone(), Some(&mask)).states,
+            );
+            close(seen.logits, model.forward(source, Some(&mask), target));
 
             assert_eq!((seen.encoder.len(), seen.decoder.len()), (2, 3));
             for layer in &seen.encoder {
@@ -83,7 +89,7 @@ fn the_feed_forward_input_is_that_of_the_network() {
         .init_seeded(1, &device)
         .unwrap();
     let source = pad_sequences(&[vec![3, 4]], 0, &device);
-    let seen = model.inspect(source, pad_sequences(&[vec![1]], 0, &device));
+    let seen = model.inspect(source, None, pad_sequences(&[vec![1]], 0, &device));
     let layer = &model.encoder.layers[0];
     // With pre-norm and no final norm, memory = x + FFN(norm(x)). The inspection returns norm(x) as
     // `feed_forward_input`.

@@ -31,7 +31,7 @@ fn models(tying: WeightTying) -> [Transformer; 2] {
 
 fn logits(model: &Transformer) -> TensorData {
     let ids = Tensor::<2, Int>::from_data([[1, 5, 9, 3], [4, 2, 1, 6]], &Device::flex());
-    model.forward(ids.clone(), ids).into_data()
+    model.forward(ids.clone(), None, ids).into_data()
 }
 
 fn import_bytes(bytes: &[u8]) -> Result<Imported, WeightsError> {

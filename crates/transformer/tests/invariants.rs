@@ -55,6 +55,12 @@ fn ids(rows: &[&[u32]], device: &Device) -> Tensor<2, Int> {
     pad_sequences(rows, 0, device)
 }
 
+/// Returns the logits of a batch whose padding is 0.
+fn logits(model: &Transformer, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Tensor<3> {
+    let mask = AttentionMask::padding(&source, 0);
+    model.forward(source, Some(&mask), target)
+}
+
 fn largest_difference<const D: usize>(a: Tensor<D>, b: Tensor<D>) -> f32 {
     let (a, b) = (a.into_data(), b.into_data());
     assert_eq!(a.shape(), b.shape());
@@ -75,11 +81,13 @@ fn largest_difference<const D: usize>(a: Tensor<D>, b: Tensor<D>) -> f32 {
 fn later_tokens_do_not_affect_earlier_logits() {
     for_all_models(|name, model, device| {
         let source = ids(&[&[3, 4, 5, 6], &[7, 8]], device);
-        let one = model.forward(
-            source.clone(),
-            ids(&[&[1, 2, 3, 4, 5], &[1, 9, 8, 7, 6]], device),
+        let one = ids(&[&[1, 2, 3, 4, 5], &[1, 9, 8, 7, 6]], device);
+        let one = logits(model, source.clone(), one);
+        let other = logits(
+            model,
+            source,
+            ids(&[&[1, 2, 3, 28, 11], &[1, 9, 8, 0, 0]], device),
         );
-        let other = model.forward(source, ids(&[&[1, 2, 3, 28, 11], &[1, 9, 8, 0, 0]], device));
         let past = |logits: Tensor<3>| bits(&logits.narrow(1, 0, 3).into_data());
         assert_eq!(past(one.clone()), past(other.clone()), "{name}");
         assert!(
@@ -94,18 +102,18 @@ fn padding_does_not_affect_logits() {
     for_all_models(|name, model, device| {
         let source = ids(&[&[3, 4, 5, 6, 7], &[8, 9, 10, 11, 12]], device);
         let target = ids(&[&[1, 2, 3], &[1, 9, 8]], device);
-        let plain = model.forward(source.clone(), target.clone());
+        let plain = logits(model, source.clone(), target.clone());
 
         let padded = ids(&[&[3, 4, 5, 6, 7, 0, 0], &[8, 9, 10, 11, 12, 0, 0]], device);
-        let difference = largest_difference(plain.clone(), model.forward(padded, target));
+        let difference = largest_difference(plain.clone(), logits(model, padded, target));
         assert!(
             difference <= 1e-6,
             "{name}: source padding changed {difference:e}"
         );
 
         let padded = ids(&[&[1, 2, 3, 0, 0], &[1, 9, 8, 0, 0]], device);
-        let logits = model.forward(source, padded).narrow(1, 0, 3);
-        let difference = largest_difference(plain, logits);
+        let padded = logits(model, source, padded).narrow(1, 0, 3);
+        let difference = largest_difference(plain, padded);
         assert!(
             difference <= 1e-6,
             "{name}: target padding changed {difference:e}"
@@ -118,9 +126,9 @@ fn the_rows_of_a_batch_do_not_affect_each_other() {
     for_all_models(|name, model, device| {
         let sources: [&[u32]; 3] = [&[3, 4, 5, 6, 7], &[8], &[9, 10, 11]];
         let targets: [&[u32]; 3] = [&[1, 2], &[1, 9, 8, 4], &[1, 5, 6]];
-        let batch = model.forward(ids(&sources, device), ids(&targets, device));
+        let batch = logits(model, ids(&sources, device), ids(&targets, device));
         for (row, (source, target)) in sources.iter().zip(targets).enumerate() {
-            let alone = model.forward(ids(&[source], device), ids(&[target], device));
+            let alone = logits(model, ids(&[source], device), ids(&[target], device));
             let in_batch = batch.clone().narrow(0, row, 1).narrow(1, 0, target.len());
             let difference = largest_difference(alone, in_batch);
             assert!(difference <= 2e-6, "{name}, row {row}: {difference:e}");
@@ -131,8 +139,8 @@ fn the_rows_of_a_batch_do_not_affect_each_other() {
 #[test]
 fn without_positions_the_source_is_a_set() {
     for_all_models(|name, model, device| {
-        let memory = model.encode(ids(&[&[3, 4, 5, 6]], device)).states;
-        let permuted = model.encode(ids(&[&[5, 3, 6, 4]], device)).states;
+        let memory = model.encode(ids(&[&[3, 4, 5, 6]], device), None).states;
+        let permuted = model.encode(ids(&[&[5, 3, 6, 4]], device), None).states;
         let back = Tensor::<1, Int>::from_data([1, 3, 0, 2], device);
         let difference = largest_difference(memory, permuted.select(1, back));
         let is_set = name.contains("None");
@@ -181,10 +189,10 @@ fn a_source_of_padding_alone_gives_finite_values() {
         let source = ids(&[&[3, 4], &[0, 0]], device);
         let target = ids(&[&[1, 5], &[1, 6]], device);
         let labels = ids(&[&[5, 2], &[6, 2]], device);
-        let logits = model.forward(source, target);
+        let logits = logits(model, source, target);
         assert!(logits.to_data().iter::<f32>().all(f32::is_finite), "{name}");
         if device.is_autodiff() {
-            let loss = CrossEntropy::new(0.1, 0).unwrap().forward(logits, labels);
+            let loss = CrossEntropy::new(0.1).unwrap().forward(logits, labels);
             for (path, gradient) in common::parameter_gradients(model, &loss.backward()) {
                 let gradient = gradient.unwrap();
                 assert!(gradient.iter::<f32>().all(f32::is_finite), "{name}: {path}");
@@ -278,7 +286,9 @@ fn grouped_queries_are_heads_with_equal_keys_and_values() {
         }
         whole.encoder.input = grouped.encoder.input.clone();
         let source = ids(&[&[3, 4, 5, 6, 7], &[8, 9]], &backend.device);
-        let [a, b] = [&whole, &grouped].map(|model| model.encode(source.clone()).states);
+        let mask = AttentionMask::of_lengths(&[5, 2], &backend.device);
+        let encode = |model: &Transformer| model.encode(source.clone(), Some(&mask)).states;
+        let [a, b] = [&whole, &grouped].map(encode);
         assert!(largest_difference(a, b) < 1e-5, "{}", backend.name);
 
         let mut attention = whole.decoder.layers[0]
@@ -292,7 +302,7 @@ fn grouped_queries_are_heads_with_equal_keys_and_values() {
         copy(&mut attention.w_kv, &from.w_kv, 0);
         attention.w_q = from.w_q.clone();
         attention.w_o = from.w_o.clone();
-        let memory = grouped.encode(source).states;
+        let memory = encode(&grouped);
         let x = memory.clone().narrow(1, 0, 3);
         let a = attention.forward(x.clone(), memory.clone(), None);
         let b = from.forward(x, memory, None);
@@ -308,12 +318,12 @@ fn positions_beyond_max_len_are_rejected() {
         let model = model.init_seeded(1, &device).unwrap();
         let long = Tensor::<2, Int>::ones([1, 21], &device);
         let message = panic_message(|| {
-            model.encode(long.clone());
+            model.encode(long.clone(), None);
         });
         assert!(message.contains("0..21 exceed max_len (20)"), "{message}");
 
         // A decoder that has reached the last of its 20 positions also rejects a further step.
-        let memory = model.encode(long.clone().narrow(1, 0, 4));
+        let memory = model.encode(long.clone().narrow(1, 0, 4), None);
         let mut cache = model.new_cache();
         model.decode(long.clone().narrow(1, 0, 20), &memory, &mut cache);
         let message = panic_message(|| {
@@ -329,16 +339,16 @@ fn a_model_can_be_assembled_from_parts() {
     let device = Device::flex();
     let one = config().init_seeded(1, &device).unwrap();
     let two = config().init_seeded(2, &device).unwrap();
-    let mixed = Transformer::from_parts(one.encoder.clone(), two.decoder.clone(), 0);
+    let mixed = Transformer::from_parts(one.encoder.clone(), two.decoder.clone());
     let source = ids(&[&[3, 4, 5], &[6, 0, 0]], &device);
     let target = ids(&[&[1, 7], &[1, 8]], &device);
-    let memory = one.encode(source.clone());
+    let mask = AttentionMask::padding(&source, 0);
+    let memory = one.encode(source.clone(), Some(&mask));
     let expected = two.decode(target.clone(), &memory, &mut two.new_cache());
-    let logits = mixed.forward(source.clone(), target);
+    let logits = mixed.forward(source.clone(), Some(&mask), target);
     assert_eq!(bits(&logits.into_data()), bits(&expected.into_data()));
 
     // The encoder alone computes the same states from ids and from vectors.
-    let mask = AttentionMask::padding(&source, 0);
     let on_ids = one.encoder.forward(source.clone(), Some(&mask));
     let x = one.encoder.input.forward(source, 0);
     let on_vectors = one.encoder.forward_vectors(x, Some(&mask));
@@ -441,7 +451,8 @@ fn a_model_with_more_positions_is_the_same_model() {
         let longer = model.clone().with_max_len(&config, 50);
         let logits = |model: &Transformer, ids: &[u32]| {
             let ids = pad_sequences(&[ids], 0, &device);
-            bits(&model.forward(ids.clone(), ids).into_data())
+            let mask = AttentionMask::padding(&ids, 0);
+            bits(&model.forward(ids.clone(), Some(&mask), ids).into_data())
         };
         for ids in [&short, &padding_in_between] {
             assert_eq!(logits(&model, ids), logits(&longer, ids), "{positions}");
@@ -455,6 +466,7 @@ fn a_model_with_more_positions_is_the_same_model() {
     }
 }
 
+/// Nor need it be a token of sources alone: lengths say where a source ends.
 #[test]
 fn the_padding_of_sources_need_not_be_a_token_of_targets() {
     let config = TransformerConfig {
@@ -463,7 +475,7 @@ fn the_padding_of_sources_need_not_be_a_token_of_targets() {
         ..config()
     };
     let model = config.init_seeded(5, &Device::flex()).unwrap();
-    let (sources, targets) = ([vec![4, 5, 6], vec![7]], [vec![8], vec![3, 4, 5]]);
+    let (sources, targets) = ([vec![4, 5, 22, 0], vec![7, 0]], [vec![8], vec![3, 4, 5]]);
     let together = model.score(&sources, &targets, 1, Some(2)).unwrap();
     let alignments = model.align(&sources, &targets, 1, 1).unwrap();
     for (index, together) in together.iter().enumerate() {

@@ -8,7 +8,8 @@ use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use common::{assert_close, cpu_backends, parameter_gradients, seed};
 use transformer::loss::LossSum;
 use transformer::{
-    CrossEntropy, Positions, Transformer, TransformerConfig, WeightTying, pad_sequences,
+    AttentionMask, CrossEntropy, IGNORE_INDEX, Positions, Transformer, TransformerConfig,
+    WeightTying, pad_sequences,
 };
 
 const PAD: u32 = 0;
@@ -23,7 +24,7 @@ fn config() -> TransformerConfig {
 }
 
 fn criterion() -> CrossEntropy {
-    CrossEntropy::new(0.1, PAD).unwrap()
+    CrossEntropy::new(0.1).unwrap()
 }
 
 /// Returns the source, target and labels of three examples of different lengths, with 8 labels in
@@ -35,8 +36,13 @@ fn batch(device: &Device) -> [Tensor<2, Int>; 3] {
     [
         pad_sequences(&source, PAD, device),
         pad_sequences(&target, PAD, device),
-        pad_sequences(&labels, PAD, device),
+        pad_sequences(&labels, IGNORE_INDEX, device),
     ]
+}
+
+/// Returns the mask of the sources of [`batch`].
+fn mask(device: &Device) -> AttentionMask {
+    AttentionMask::of_lengths(&[5, 2, 3], device)
 }
 
 /// Returns the sum of the loss, and the gradients of all parameters with their paths.
@@ -68,10 +74,17 @@ fn the_loss_is_that_of_all_logits_to_the_last_bit() {
         let [source, target, labels] = batch(device);
         // The same seed drops the same elements in both passes.
         device.seed(5);
-        let logits = model.forward(source.clone(), target.clone());
+        let logits = model.forward(source.clone(), Some(&mask(device)), target.clone());
         let expected = criterion().sum(logits, labels.clone());
         device.seed(5);
-        let actual = model.loss(source, target, labels, &criterion(), None);
+        let actual = model.loss(
+            source,
+            Some(&mask(device)),
+            target,
+            labels,
+            &criterion(),
+            None,
+        );
         assert_eq!(values(actual, model), values(expected, model), "{name}");
     });
 }
@@ -82,14 +95,21 @@ fn the_loss_in_chunks_is_that_of_the_states_to_the_last_bit() {
         for chunk in [1, 5, 12, 100] {
             let [source, target, labels] = batch(device);
             device.seed(5);
-            let memory = model.encode(source.clone());
+            let memory = model.encode(source.clone(), Some(&mask(device)));
             let x = model.decoder.input.forward(target.clone(), 0);
             let cache = &mut model.new_cache();
             let states = model.decoder.forward_vectors(x, &memory, cache);
             let labels_again = labels.clone();
             let expected = criterion().sum_in_chunks(&model.decoder, states, labels_again, chunk);
             device.seed(5);
-            let actual = model.loss(source, target, labels, &criterion(), Some(chunk));
+            let actual = model.loss(
+                source,
+                Some(&mask(device)),
+                target,
+                labels,
+                &criterion(),
+                Some(chunk),
+            );
             let (actual, expected) = (values(actual, model), values(expected, model));
             assert_eq!(actual, expected, "{name}: chunks of {chunk}");
         }
@@ -102,7 +122,14 @@ fn the_loss_in_chunks_is_close_to_that_of_all_logits() {
         let loss = |chunk| {
             let [source, target, labels] = batch(device);
             device.seed(5);
-            let loss = model.loss(source, target, labels, &criterion(), chunk);
+            let loss = model.loss(
+                source,
+                Some(&mask(device)),
+                target,
+                labels,
+                &criterion(),
+                chunk,
+            );
             values(loss, model)
         };
         let (all, all_gradients) = loss(None);
@@ -133,13 +160,37 @@ fn a_model_in_half_precision_computes_its_loss_in_f32() {
     let config = config().with_positions(Positions::Learned).with_max_len(8);
     let half = config.init_seeded(7, &device).unwrap().map(&mut Cast);
     let [source, target, labels] = batch(&device);
-    let logits = half.forward(source.clone(), target.clone());
+    let logits = half.forward(source.clone(), Some(&mask(&device)), target.clone());
     assert_eq!(logits.dtype(), DType::BF16);
     let expected = criterion().sum(logits.cast(FloatDType::F32), labels.clone());
     for chunk in [None, Some(3)] {
         let [source, target, labels] = [&source, &target, &labels].map(Tensor::clone);
-        let actual = half.loss(source, target, labels, &criterion(), chunk);
+        let actual = half.loss(
+            source,
+            Some(&mask(&device)),
+            target,
+            labels,
+            &criterion(),
+            chunk,
+        );
         assert_eq!(actual.sum.dtype(), DType::F32);
         assert_eq!(actual.sum.into_data(), expected.sum.to_data());
     }
+}
+
+/// In many published models, the end symbol is also the padding. It has its loss all the same.
+#[test]
+fn a_label_with_the_id_of_padding_counts() {
+    let device = Device::flex().autodiff();
+    let logits = [[0.5f32, -1.0, 2.0], [1.5, 0.0, -0.5], [3.0, 3.0, 3.0]];
+    let logits = Tensor::<2>::from_data(logits, &device).unsqueeze::<3>();
+    let labels = pad_sequences(&[vec![2, 0], vec![1, 2, 1]], IGNORE_INDEX, &device);
+    let labels = labels.narrow(0, 0, 1);
+    let loss = CrossEntropy::new(0.0).unwrap().sum(logits, labels);
+    assert_eq!(loss.tokens.into_scalar::<f32>(), 2.0);
+    let log_p = |logits: [f64; 3], label: usize| {
+        logits[label] - logits.iter().map(|x| x.exp()).sum::<f64>().ln()
+    };
+    let expected = -log_p([0.5, -1.0, 2.0], 2) - log_p([1.5, 0.0, -0.5], 0);
+    assert!((f64::from(loss.sum.into_scalar::<f32>()) - expected).abs() < 1e-6);
 }

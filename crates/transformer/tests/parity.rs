@@ -16,8 +16,8 @@ use transformer::encoder::EncoderLayer;
 use transformer::feed_forward::FeedForward;
 use transformer::position::SinusoidalEncoding;
 use transformer::{
-    Activation, AttentionMask, CrossEntropy, Memory, NormKind, NormPlacement, Positions,
-    TransformerConfig, WeightTying,
+    Activation, AttentionMask, CrossEntropy, IGNORE_INDEX, Memory, NormKind, NormPlacement,
+    Positions, TransformerConfig, WeightTying,
 };
 
 const PAD: u32 = 0;
@@ -54,6 +54,12 @@ fn inference(backend: &Backend) -> Backend {
 
 fn source_mask(fixture: &Fixture, backend: &Backend) -> AttentionMask {
     AttentionMask::padding(&fixture.int("input.source", &backend.device), PAD)
+}
+
+/// Returns labels in which padding is ignored.
+fn ignoring_padding(labels: Tensor<2, Int>) -> Tensor<2, Int> {
+    let is_padding = labels.clone().equal_elem(PAD);
+    labels.mask_fill(is_padding, IGNORE_INDEX)
 }
 
 fn loss<const D: usize>(y: Tensor<D>, fixture: &Fixture, backend: &Backend) -> Tensor<1> {
@@ -254,11 +260,12 @@ fn whole_model() {
             let model = fixture.fill(config.init_seeded(0, device).unwrap(), device);
             let source = fixture.int::<2>("input.source", device);
             let target = fixture.int::<2>("input.target", device);
-            let labels = fixture.int("input.right", device);
+            let labels = ignoring_padding(fixture.int("input.right", device));
+            let mask = source_mask(&fixture, &backend);
 
-            let memory = model.encode(source.clone());
-            let logits = model.forward(source.clone(), target.clone());
-            let loss = CrossEntropy::new(0.1, PAD)
+            let memory = model.encode(source.clone(), Some(&mask));
+            let logits = model.forward(source.clone(), Some(&mask), target.clone());
+            let loss = CrossEntropy::new(0.1)
                 .unwrap()
                 .forward(logits.clone(), labels);
 
@@ -282,7 +289,8 @@ fn whole_model() {
             let plain = inference(&backend).device;
             let source = fixture.int::<2>("input.source", &plain);
             let target = fixture.int::<2>("input.target", &plain);
-            let inferred = model.valid().forward(source, target.clone());
+            let mask = source_mask(&fixture, &inference(&backend));
+            let inferred = model.valid().forward(source, Some(&mask), target.clone());
             assert_real("logits", inferred, target);
 
             fixture.assert_output("output.loss", loss.clone(), &backend);
@@ -300,15 +308,15 @@ fn label_smoothing() {
         for (name, smoothing) in [("plain", 0.0), ("smooth", 0.1), ("strong", 0.7)] {
             let fixture = all.part(name);
             let logits = fixture.leaf::<3>("input.logits", device);
-            let labels = fixture.int::<2>("input.right", device);
-            let criterion = CrossEntropy::new(smoothing, PAD).unwrap();
+            let labels = ignoring_padding(fixture.int("input.right", device));
+            let criterion = CrossEntropy::new(smoothing).unwrap();
             let loss = criterion.forward(logits.clone(), labels.clone());
             fixture.assert_output("output.loss", loss.clone(), &backend);
             let gradients = loss.backward();
             fixture.assert_input_gradient("logits", &logits, &gradients, &backend);
 
-            // A batch in which all labels are padding has a loss and gradient of 0.
-            let loss = criterion.forward(logits.clone(), labels.zeros_like());
+            // A batch in which all labels are ignored has a loss and gradient of 0.
+            let loss = criterion.forward(logits.clone(), labels.full_like(IGNORE_INDEX));
             assert_eq!(loss.clone().into_scalar::<f32>(), 0.0);
             let gradient = logits.grad(&loss.backward()).unwrap().into_data();
             assert!(gradient.iter::<f32>().all(|x| x == 0.0));

@@ -54,16 +54,16 @@ fn agrees(name: &str, options: &ImportOptions, part: Option<&str>) -> Imported {
             1e-5,
         );
     };
+    let mask = AttentionMask::padding(&source, imported.config.pad_id);
     if imported.contents == Contents::Encoder {
-        let mask = AttentionMask::padding(&source, imported.config.pad_id);
         let encoder = imported.clone().encoder(&device).unwrap();
         close("memory", encoder.forward(source, Some(&mask)));
         return imported;
     }
     let model = imported.clone().transformer(&device).unwrap();
     let target: Tensor<2, Int> = expected.int("input.target", &device);
-    close("memory", model.encode(source.clone()).states);
-    close("logits", model.forward(source, target));
+    close("memory", model.encode(source.clone(), Some(&mask)).states);
+    close("logits", model.forward(source, Some(&mask), target));
     imported
 }
 
@@ -393,7 +393,13 @@ fn exports_are_those_that_pytorch_has_loaded() {
             let data = TensorData::new(rows.concat(), [rows.len(), rows[0].len()]);
             Tensor::from_data(data, &device)
         };
-        let logits = model.forward(ids(&source), ids(&target)).into_data();
+        let logits = model
+            .forward(
+                ids(&source),
+                Some(&AttentionMask::of_lengths(&[5, 3], &device)),
+                ids(&target),
+            )
+            .into_data();
         let json = serde_json::to_vec_pretty(&config).unwrap();
         let weights = to_bytes_with(&theirs, Dtype::F32, &BTreeMap::new()).unwrap();
 

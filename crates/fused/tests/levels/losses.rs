@@ -7,14 +7,12 @@ use super::matmul::product;
 use super::random::{Random, leaf, tensor};
 use super::report;
 
-const PAD: usize = 0;
-
 /// Returns the loss of each row, and the gradients of the logits.
 ///
 /// `d_loss` is the gradient of each loss.
 fn by_hand(
     logits: &[f64],
-    target: &[usize],
+    target: &[Option<usize>],
     smoothing: f64,
     d_loss: &[f64],
 ) -> (Vec<f64>, Vec<f64>) {
@@ -25,10 +23,10 @@ fn by_hand(
         let sum: f64 = logits.iter().map(|x| (x - largest).exp()).sum();
         let log_p: Vec<f64> = logits.iter().map(|x| x - largest - sum.ln()).collect();
         let wanted = |i: usize| {
-            let is_target = f64::from(u8::from(i == target));
+            let is_target = f64::from(u8::from(Some(i) == target));
             (1.0 - smoothing) * is_target + smoothing / v as f64
         };
-        let is_real = f64::from(u8::from(target != PAD));
+        let is_real = f64::from(u8::from(target.is_some()));
         let loss: f64 = (0..v).map(|i| -wanted(i) * log_p[i]).sum();
         losses.push(is_real * loss);
         gradients.extend((0..v).map(|i| is_real * d_loss * (log_p[i].exp() - wanted(i))));
@@ -36,10 +34,10 @@ fn by_hand(
     (losses, gradients)
 }
 
-/// Random test data: the target of each row, the label smoothing, and the gradient of each row's
+/// Random test data: the target of each row (`None` if it is ignored), the label smoothing, and the gradient of each row's
 /// loss.
 struct Rows {
-    target: Vec<usize>,
+    target: Vec<Option<usize>>,
     smoothing: f64,
     d_loss: Vec<f64>,
 }
@@ -47,14 +45,20 @@ struct Rows {
 impl Rows {
     fn new(random: &mut Random, rows: usize, vocab_size: usize) -> Self {
         Self {
-            target: (0..rows).map(|_| random.below(vocab_size)).collect(),
+            target: (0..rows)
+                .map(|_| random.below(vocab_size + 1).checked_sub(1))
+                .collect(),
             smoothing: [0.0, 0.1][random.below(2)],
             d_loss: random.numbers(rows, 1.0),
         }
     }
 
     fn target(&self) -> Tensor<1, Int> {
-        let ids: Vec<i64> = self.target.iter().map(|&id| id as i64).collect();
+        let ids: Vec<i64> = self
+            .target
+            .iter()
+            .map(|id| id.map_or(-1, |id| id as i64))
+            .collect();
         let shape = [ids.len()];
         Tensor::from_data(TensorData::new(ids, shape), &Device::flex().autodiff())
     }
@@ -74,7 +78,7 @@ fn cross_entropy() {
         let scale = [0.1, 3.0, 30.0][random.below(3)];
         let logits = random.numbers(shape[0] * shape[1], scale);
         let input = leaf(&logits, shape);
-        let loss = fused::cross_entropy(input.clone(), rows.target(), PAD as u32, rows.smoothing);
+        let loss = fused::cross_entropy(input.clone(), rows.target(), rows.smoothing);
         let gradients = (loss.clone() * rows.d_loss()).sum().backward();
         let (losses, expected) = by_hand(&logits, &rows.target, rows.smoothing, &rows.d_loss);
         let loss = loss.into_data();
@@ -100,7 +104,6 @@ fn linear_cross_entropy() {
             leaves.1.clone(),
             leaves.2.clone(),
             rows.target(),
-            PAD as u32,
             rows.smoothing,
             at_a_time,
         );

@@ -34,8 +34,7 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         device = device.gradient_checkpointing();
     }
     let model = config.model.init_seeded(config.seed, &device)?;
-    let pad_ids = dataset.codec().vocabularies().pad_ids;
-    let mut learner = Learner::new(config, model, pad_ids.target)?;
+    let mut learner = Learner::new(config, model)?;
     let shapes = shapes(learner.model());
     let has_lora = optimization.lora.is_some();
     let [parameters, trained] = [false, has_lora].map(|lora| trained_parameters(&shapes, lora));
@@ -48,7 +47,7 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         let batches = (1..=accumulate).map(|batch| {
             let index = (step - 1) * accumulate + batch;
             let examples = dataset.batch(config.seed, index, optimization.batch_size);
-            Batch::new(&examples, pad_ids, &device)
+            Batch::new(&examples, &device)
         });
         let batches: Vec<Batch> = batches.collect();
         let in_step: usize = batches.iter().map(|batch| batch.tokens).sum();

@@ -55,8 +55,8 @@ pub fn attention_maps(
     let mut inputs = vec![vocabularies.bos_id];
     inputs.extend(&predicted[..predicted.len().saturating_sub(1)]);
     let device = model.decoder.input.table().device();
-    let ids = |ids: &[u32]| pad_sequences(&[ids], model.pad_id(), &device);
-    let inspection = model.inspect(ids(source), ids(&inputs));
+    let ids = |ids: &[u32]| pad_sequences(&[ids], 0, &device);
+    let inspection = model.inspect(ids(source), None, ids(&inputs));
 
     let encoder = inspection.encoder.into_iter();
     let encoder = encoder.map(|layer| head_maps(layer.self_attention));

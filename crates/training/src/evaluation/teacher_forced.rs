@@ -34,19 +34,17 @@ pub fn teacher_forced<M: SequenceModel>(
     let model = model.valid();
     let device = model.devices().remove(0);
     let vocabularies = dataset.codec().vocabularies();
-    let pad_ids = vocabularies.pad_ids;
-    let pad_id = pad_ids.target;
-    let criterion = CrossEntropy::new(0.0, pad_id).expect("0 is a valid smoothing");
+    let criterion = CrossEntropy::new(0.0).expect("0 is a valid smoothing");
     let (mut loss, mut correct, mut tokens) = (0.0, 0, 0);
     let all = batches(examples, vocabularies.target_size, batch_size);
     for indices in own(all, group) {
         let chunk: Vec<&Example> = indices.iter().map(|&index| &examples[index]).collect();
-        let batch = Batch::new(&chunk, pad_ids, &device);
+        let batch = Batch::new(&chunk, &device);
         let logits = model.logits(&batch);
         let [rows, length, _] = logits.dims();
         let best = logits.clone().argmax(2).reshape([rows, length]);
-        let is_real = batch.labels.clone().not_equal_elem(pad_id);
-        let is_correct = best.equal(batch.labels.clone()).bool_and(is_real);
+        // No prediction is an ignored label, which is negative.
+        let is_correct = best.equal(batch.labels.clone());
         correct += is_correct.int().sum().into_scalar::<i64>();
         let sum = criterion.sum(logits, batch.labels).sum;
         loss += f64::from(sum.into_scalar::<f32>());

@@ -89,7 +89,7 @@ fn the_newest_checkpoint_is_read_to_the_last_bit() {
     let saved = trained.config.model.init_seeded(2, &device).unwrap();
     let logits = |model: &Transformer| {
         let ids = || Tensor::<2, Int>::from_data([[5, 6, 7]], &device);
-        model.forward(ids(), ids()).into_data()
+        model.forward(ids(), None, ids()).into_data()
     };
     assert_eq!(logits(&trained.model), logits(&saved));
     fs::remove_dir_all(checkpoints.join("step-10")).unwrap();

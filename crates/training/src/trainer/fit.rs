@@ -129,9 +129,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         tracing::info!(parameters = model.num_params(), ?device, "made the model");
         tracing::debug!(?config);
         let size = config.evaluation.validation_size;
-        let pad_ids = dataset.codec().vocabularies().pad_ids;
         Ok(Self {
-            learner: Learner::new(config, model, pad_ids.target)?,
+            learner: Learner::new(config, model)?,
             state: TrainingState {
                 seed: config.seed,
                 threads: rayon::current_num_threads(),
@@ -361,8 +360,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let step = self.state.step + 1;
         let examples = prefetcher.next_step();
         let scale = self.state.loss_scale.as_mut();
-        let (learner, dataset, group) = (&mut self.learner, self.dataset, self.group);
-        let taken = take_step(learner, config, dataset, step, examples, scale, group);
+        let (learner, group) = (&mut self.learner, self.group);
+        let taken = take_step(learner, config, step, examples, scale, group);
         let TakenStep {
             learning_rate,
             tokens,

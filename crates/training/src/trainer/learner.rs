@@ -50,13 +50,13 @@ pub struct StepResult {
 }
 
 impl<M: SequenceModel> Learner<M> {
-    /// Creates a learner for a model, with moments of zero. Labels that equal `label_pad_id` are
-    /// ignored. If the configuration has LoRA, its matrices are added to the model.
+    /// Creates a learner for a model, with moments of zero. If the configuration has LoRA, its
+    /// matrices are added to the model.
     ///
     /// # Errors
     ///
     /// If label smoothing is not valid.
-    pub fn new(config: &RunConfig, model: M, label_pad_id: u32) -> Result<Self> {
+    pub fn new(config: &RunConfig, model: M) -> Result<Self> {
         let (execution, optimization) = (&config.execution, &config.optimization);
         let ema = optimization.ema;
         let device = model.devices().remove(0);
@@ -68,7 +68,7 @@ impl<M: SequenceModel> Learner<M> {
         Ok(Self {
             optimizer: Optimizer::new(&optimization.optimizer),
             average: ema.map(|decay| MovingAverage::new(decay, &model)),
-            criterion: CrossEntropy::new(optimization.label_smoothing, label_pad_id)?,
+            criterion: CrossEntropy::new(optimization.label_smoothing)?,
             mixed,
             loss_chunk: execution.loss_chunk,
             lora: optimization.lora,

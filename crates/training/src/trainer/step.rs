@@ -11,7 +11,7 @@ use super::seed::seed_of_step;
 use crate::collective::Collective;
 use crate::config::RunConfig;
 use crate::data::prefetcher::StepExamples;
-use crate::data::{Batch, Dataset, Example, StepShare};
+use crate::data::{Batch, Example, StepShare};
 use crate::model::SequenceModel;
 use crate::run::loss_scale::LossScale;
 
@@ -53,7 +53,6 @@ pub fn device_of(config: &RunConfig, device: &Device) -> Device {
 pub(super) fn take_step<M: SequenceModel>(
     learner: &mut Learner<M>,
     config: &RunConfig,
-    dataset: &dyn Dataset,
     step: usize,
     examples: StepExamples,
     scale: Option<&mut LossScale>,
@@ -62,8 +61,7 @@ pub(super) fn take_step<M: SequenceModel>(
     let device = learner.model().devices().remove(0);
     let (rank, size) = (group.rank(), group.size());
     let StepShare { batches, counts } = StepShare::of(examples, rank, size);
-    let pad_ids = dataset.codec().vocabularies().pad_ids;
-    let batch = |examples: &Vec<Example>| Batch::new(examples, pad_ids, &device);
+    let batch = |examples: &Vec<Example>| Batch::new(examples, &device);
     let batches = batches.iter().filter(|examples| !examples.is_empty());
     let batches: Vec<Batch> = batches.map(batch).collect();
     let tokens = counts.tokens;

@@ -50,10 +50,9 @@ impl Stepper {
         let dataset = config.check()?;
         let dataset = dataset.context("only synthetic tasks need no files")?;
         let _fast_paths = config.execution.fast_paths();
-        let pad_id = dataset.codec().vocabularies().pad_ids.target;
         let size = config.evaluation.validation_size;
         Ok(Self {
-            learner: Learner::new(&config, new_model(&config, device)?, pad_id)?,
+            learner: Learner::new(&config, new_model(&config, device)?)?,
             loss_scale: (config.execution.precision == Precision::F16).then(LossScale::default),
             validation: dataset.held_out(config.seed, Split::Validation, size),
             dataset,
@@ -79,7 +78,7 @@ impl Stepper {
         let scale = self.loss_scale.as_mut();
         let learner = &mut self.learner;
         let (config, step) = (&self.config, self.steps);
-        take_step(learner, config, dataset, step, examples, scale, &Alone)
+        take_step(learner, config, step, examples, scale, &Alone)
     }
 
     /// Returns the scores of the model on the validation split, and its greedily decoded outputs.

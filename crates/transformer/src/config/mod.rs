@@ -118,11 +118,10 @@ pub struct TransformerConfig {
     /// Sharing of the vocabulary matrices.
     #[config(default = "WeightTying::None")]
     pub weight_tying: WeightTying,
-    /// Token id that pads short sources. It must be an id of the source vocabulary.
+    /// Token id of padding, an id of the source vocabulary.
     ///
-    /// Source tokens with this id are blocked in attention. Targets may be padded with any token,
-    /// because the causal mask hides the padding after a target.
-    /// [`CrossEntropy::new`](crate::CrossEntropy::new) takes the id that pads labels.
+    /// Attention and loss do not read it: they take a mask and negative labels.
+    /// [`Positions::SinusoidalFairseq`] begins after it, and files of other libraries name it.
     #[config(default = 0)]
     pub pad_id: u32,
 }

@@ -61,9 +61,7 @@ impl Transformer {
         let inputs = self.shifted(sources, targets, bos_id, eos_id.is_some())?;
         let model = without_dropout(self, &self.device());
         let memory = model.encode_checked(sources)?;
-        // Any token of the target vocabulary can be the padding, because the causal mask hides it
-        // from the real tokens.
-        let ids = pad_sequences(&inputs, bos_id, &model.device());
+        let ids = pad_sequences(&inputs, 0, &model.device());
         let logits = model.decode(ids, &memory, &mut model.new_cache());
         let [_, length, vocab_size] = logits.dims();
         let data = log_softmax(logits, 2).into_data();
@@ -135,9 +133,7 @@ impl Transformer {
         let inputs = self.shifted(sources, targets, bos_id, false)?;
         let model = without_dropout(self, &self.device());
         let memory = model.encode_checked(sources)?;
-        // Any token of the target vocabulary can be the padding, because the causal mask hides it
-        // from the real tokens.
-        let ids = pad_sequences(&inputs, bos_id, &model.device());
+        let ids = pad_sequences(&inputs, 0, &model.device());
         let x = model.decoder.input.forward(ids, 0);
         let (_, trace) = model.decoder.forward_traced(x, &memory);
         let weights = trace[layer].cross_attention.clone();

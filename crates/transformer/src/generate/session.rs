@@ -12,6 +12,7 @@ use super::search::Search;
 use crate::decoder::Decoder;
 use crate::dropout::without_dropout;
 use crate::error::{ConfigError, InputError};
+use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, Memory};
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
@@ -367,7 +368,10 @@ impl Transformer {
     ) -> Result<Memory, InputError> {
         let max_len = self.encoder.max_len().unwrap_or(usize::MAX);
         check_sequences(sources, self.source_vocab_size(), max_len)?;
-        Ok(self.encode(pad_sequences(sources, self.pad_id(), &self.device())))
+        let lengths: Vec<usize> = sources.iter().map(|source| source.as_ref().len()).collect();
+        let mask = AttentionMask::of_lengths(&lengths, &self.device());
+        let sources = pad_sequences(sources, 0, &self.device());
+        Ok(self.encode(sources, Some(&mask)))
     }
 
     pub(super) fn device(&self) -> Device {

@@ -93,8 +93,8 @@ mod tests {
         assert_eq!(count.0, 2 * 4 + 2 * 7 + 1 + 2);
 
         let ids = || Tensor::<2, Int>::from_data([[1, 5, 9, 3], [4, 2, 0, 0]], &device);
-        let exact = model.forward(ids(), ids());
-        let rounded = small.forward(ids(), ids());
+        let exact = model.forward(ids(), None, ids());
+        let rounded = small.forward(ids(), None, ids());
         let largest = exact.clone().abs().max().into_scalar::<f32>();
         let difference = (exact - rounded).abs().max().into_scalar::<f32>();
         assert!(difference > 0.0, "nothing was rounded");
@@ -106,8 +106,8 @@ mod tests {
         let mut count = Count(0);
         visit_named(&stored, &mut count);
         assert_eq!(count.0, 0);
-        let plain = stored.forward(ids(), ids());
-        let exact = model.forward(ids(), ids());
+        let plain = stored.forward(ids(), None, ids());
+        let exact = model.forward(ids(), None, ids());
         let difference = (exact - plain).abs().max().into_scalar::<f32>();
         assert!(difference > 0.0, "nothing was rounded");
         assert!(difference < 0.05 * largest, "{difference} of {largest}");
@@ -127,8 +127,8 @@ mod tests {
                 .collect();
             Tensor::<1, Int>::from_data(&ids[..], &device).reshape([3, 16])
         };
-        let exact = model.forward(ids(1), ids(2));
-        let rounded = small.forward(ids(1), ids(2));
+        let exact = model.forward(ids(1), None, ids(2));
+        let rounded = small.forward(ids(1), None, ids(2));
         let spread = exact.clone().var(2).mean().sqrt().into_scalar::<f32>();
         let difference = (exact - rounded).abs().max().into_scalar::<f32>();
         assert!(difference < 0.1 * spread, "{difference} of {spread}");

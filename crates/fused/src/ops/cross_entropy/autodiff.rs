@@ -2,7 +2,7 @@
 //!
 //! For each id `v`, `dz_v = dloss (p_v - ε / V)`, minus `dloss (1 - ε)` if `v` is the target. Here,
 //! `dloss` is the gradient of the row's loss, `p` is `softmax(z)`, `ε` the label smoothing and `V`
-//! the size of the vocabulary. The gradient is 0 for padding.
+//! the size of the vocabulary. The gradient is 0 where the target is negative.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -13,25 +13,24 @@ use burn::backend::{Autodiff, Flex};
 
 use super::chunks_autodiff::forward_tracked;
 use super::flex::{CrossEntropyOps, FlexChunks, backward};
-use super::options::LossOptions;
 use crate::backend::flex::FlexTensor;
 
 impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
     fn fused_cross_entropy(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
-        options: LossOptions,
+        smoothing: f64,
     ) -> FloatTensor<Self> {
         let prepared = CrossEntropy.prepare::<C>([logits.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let logits = logits.into_primitive();
-                let loss = Flex::fused_cross_entropy(logits.clone(), target.clone(), options);
-                prep.finish((logits, target, options), loss)
+                let loss = Flex::fused_cross_entropy(logits.clone(), target.clone(), smoothing);
+                prep.finish((logits, target, smoothing), loss)
             }
             OpsKind::UnTracked(prep) => {
                 let logits = logits.into_primitive();
-                prep.finish(Flex::fused_cross_entropy(logits, target, options))
+                prep.finish(Flex::fused_cross_entropy(logits, target, smoothing))
             }
         }
     }
@@ -41,11 +40,11 @@ impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         target: IntTensor<Self>,
-        options: LossOptions,
+        smoothing: f64,
         rows_at_a_time: usize,
     ) -> FloatTensor<Self> {
         let inputs = [x, weight, bias];
-        forward_tracked::<FlexChunks, Flex, C>(inputs, target, options, rows_at_a_time)
+        forward_tracked::<FlexChunks, Flex, C>(inputs, target, smoothing, rows_at_a_time)
     }
 }
 
@@ -53,14 +52,14 @@ impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
 struct CrossEntropy;
 
 impl Backward<Flex, 1> for CrossEntropy {
-    /// The logits, the target and the options. The gradient is computed in the memory of the logits
+    /// The logits, the target and the smoothing. The gradient is computed in the memory of the logits
     /// if they are contiguous and have no other owner.
-    type State = (FlexTensor, FlexTensor, LossOptions);
+    type State = (FlexTensor, FlexTensor, f64);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let (logits, target, options) = ops.state;
+        let (logits, target, smoothing) = ops.state;
         unary::<Flex, _>(ops.parents, ops.node, grads, |grad| {
-            backward(logits, target, grad, options)
+            backward(logits, target, grad, smoothing)
         });
     }
 }

@@ -6,16 +6,13 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::Slice;
 
-use super::options::LossOptions;
-
 /// The backend-specific operations on a chunk of rows.
 pub(super) trait ChunkOps<B: Backend>: std::fmt::Debug + Send + 'static {
     /// Returns `x W + b`.
     fn linear(x: FloatTensor<B>, weight: FloatTensor<B>, bias: FloatTensor<B>) -> FloatTensor<B>;
 
     /// Returns the loss of each row.
-    fn losses(logits: FloatTensor<B>, target: IntTensor<B>, options: LossOptions)
-    -> FloatTensor<B>;
+    fn losses(logits: FloatTensor<B>, target: IntTensor<B>, smoothing: f64) -> FloatTensor<B>;
 
     /// Returns the gradient of the logits, from the gradient of each row's loss.
     #[cfg(feature = "autodiff")]
@@ -23,7 +20,7 @@ pub(super) trait ChunkOps<B: Backend>: std::fmt::Debug + Send + 'static {
         logits: FloatTensor<B>,
         target: IntTensor<B>,
         grad: FloatTensor<B>,
-        options: LossOptions,
+        smoothing: f64,
     ) -> FloatTensor<B>;
 
     /// Returns `x y`.
@@ -53,13 +50,17 @@ pub(super) fn slice(range: Range<usize>) -> [Slice; 1] {
 pub(super) fn forward<P: ChunkOps<B>, B: Backend>(
     [x, weight, bias]: &[FloatTensor<B>; 3],
     target: &IntTensor<B>,
-    options: LossOptions,
+    smoothing: f64,
     at_a_time: usize,
 ) -> FloatTensor<B> {
     let losses = |range: Range<usize>| {
         let x = B::float_slice(x.clone(), &slice(range.clone()));
         let target = B::int_slice(target.clone(), &slice(range));
-        P::losses(P::linear(x, weight.clone(), bias.clone()), target, options)
+        P::losses(
+            P::linear(x, weight.clone(), bias.clone()),
+            target,
+            smoothing,
+        )
     };
     let losses: Vec<_> = ranges(x.shape()[0], at_a_time).map(losses).collect();
     B::float_cat(losses, 0)

@@ -11,14 +11,13 @@ use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, TensorMetadata};
 
 use super::chunks::{ChunkOps, forward, ranges, slice};
-use super::options::LossOptions;
 use crate::backend::graph::{parents, register};
 
 /// Returns the losses of all rows, with a node in the autodiff graph.
 pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>(
     inputs: [FloatTensor<Autodiff<B, C>>; 3],
     target: IntTensor<B>,
-    options: LossOptions,
+    smoothing: f64,
     at_a_time: usize,
 ) -> FloatTensor<Autodiff<B, C>> {
     let nodes = inputs.each_ref().map(|tensor| tensor.node());
@@ -27,12 +26,12 @@ pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>
         OpsKind::Tracked(mut prep) => {
             let nodes = inputs.each_ref().map(|tensor| prep.checkpoint(tensor));
             let inputs = inputs.map(|tensor| tensor.into_primitive());
-            let losses = forward::<P, B>(&inputs, &target, options, at_a_time);
-            prep.finish((nodes, target, options, at_a_time), losses)
+            let losses = forward::<P, B>(&inputs, &target, smoothing, at_a_time);
+            prep.finish((nodes, target, smoothing, at_a_time), losses)
         }
         OpsKind::UnTracked(prep) => {
             let inputs = inputs.map(|tensor| tensor.into_primitive());
-            prep.finish(forward::<P, B>(&inputs, &target, options, at_a_time))
+            prep.finish(forward::<P, B>(&inputs, &target, smoothing, at_a_time))
         }
     }
 }
@@ -41,8 +40,8 @@ pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>
 struct LinearCrossEntropy<P>(PhantomData<P>);
 
 impl<B: Backend, P: ChunkOps<B>> Backward<B, 3> for LinearCrossEntropy<P> {
-    /// The nodes of the inputs, the target, the options, and the maximum number of rows in a chunk.
-    type State = ([NodeId; 3], IntTensor<B>, LossOptions, usize);
+    /// The nodes of the inputs, the target, the smoothing, and the maximum number of rows in a chunk.
+    type State = ([NodeId; 3], IntTensor<B>, f64, usize);
 
     fn backward(
         self,
@@ -51,10 +50,10 @@ impl<B: Backend, P: ChunkOps<B>> Backward<B, 3> for LinearCrossEntropy<P> {
         checkpointer: &mut Checkpointer,
     ) {
         let parents = parents(&ops);
-        let (inputs, target, options, at_a_time) = ops.state;
+        let (inputs, target, smoothing, at_a_time) = ops.state;
         let inputs = inputs.map(|id| checkpointer.retrieve_node_output(id));
         let grad = grads.consume::<B>(&ops.node);
-        let input_grads = backward::<P, B>(&inputs, &target, &grad, options, at_a_time);
+        let input_grads = backward::<P, B>(&inputs, &target, &grad, smoothing, at_a_time);
         register::<B, 3>(grads, parents, input_grads);
     }
 }
@@ -64,7 +63,7 @@ fn backward<P: ChunkOps<B>, B: Backend>(
     [x, weight, bias]: &[FloatTensor<B>; 3],
     target: &IntTensor<B>,
     grad: &FloatTensor<B>,
-    options: LossOptions,
+    smoothing: f64,
     at_a_time: usize,
 ) -> [FloatTensor<B>; 3] {
     let transposed = |x: FloatTensor<B>| B::float_swap_dims(x, 0, 1);
@@ -75,7 +74,7 @@ fn backward<P: ChunkOps<B>, B: Backend>(
         let target = B::int_slice(target.clone(), &slice(range.clone()));
         let grad = B::float_slice(grad.clone(), &slice(range));
         let logits = P::linear(x.clone(), weight.clone(), bias.clone());
-        let logits = P::logits_grad(logits, target, grad, options);
+        let logits = P::logits_grad(logits, target, grad, smoothing);
         let (weight_grad, bias_grad) = P::matmul_and_sums(transposed(x), logits.clone());
         x_grads.push(P::matmul(logits, transposed(weight.clone())));
         sums = Some(match sums {

@@ -6,7 +6,6 @@ use burn::tensor::{Int, Tensor};
 
 use super::chunks::{ChunkOps, forward};
 use super::kernel::{self, Settings};
-use super::options::LossOptions;
 use crate::backend::flex::{self, FlexTensor};
 use crate::ops::linear::flex::LinearOps;
 use crate::profile::Timer;
@@ -18,7 +17,7 @@ pub(crate) trait CrossEntropyOps: Backend {
     fn fused_cross_entropy(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
-        options: LossOptions,
+        smoothing: f64,
     ) -> FloatTensor<Self>;
 
     /// Returns the loss of each row of `x W + b`, `[N]`. At most `rows_at_a_time` rows are computed
@@ -28,7 +27,7 @@ pub(crate) trait CrossEntropyOps: Backend {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         target: IntTensor<Self>,
-        options: LossOptions,
+        smoothing: f64,
         rows_at_a_time: usize,
     ) -> FloatTensor<Self>;
 }
@@ -37,10 +36,10 @@ pub(crate) trait CrossEntropyOps: Backend {
 pub(super) fn cross_entropy(
     logits: Tensor<2>,
     target: Tensor<1, Int>,
-    options: LossOptions,
+    smoothing: f64,
 ) -> Tensor<1> {
     let (logits, target) = (logits.into_dispatch(), target.into_dispatch());
-    Tensor::from_dispatch(Dispatch::fused_cross_entropy(logits, target, options))
+    Tensor::from_dispatch(Dispatch::fused_cross_entropy(logits, target, smoothing))
 }
 
 /// The fast path of [`linear_cross_entropy`](super::linear_cross_entropy).
@@ -48,7 +47,7 @@ pub(super) fn linear_cross_entropy(
     [x, weight]: [Tensor<2>; 2],
     bias: Tensor<1>,
     target: Tensor<1, Int>,
-    options: LossOptions,
+    smoothing: f64,
     rows_at_a_time: usize,
 ) -> Tensor<1> {
     Tensor::from_dispatch(Dispatch::fused_linear_cross_entropy(
@@ -56,19 +55,15 @@ pub(super) fn linear_cross_entropy(
         weight.into_dispatch(),
         bias.into_dispatch(),
         target.into_dispatch(),
-        options,
+        smoothing,
         rows_at_a_time,
     ))
 }
 
 impl CrossEntropyOps for Flex {
-    fn fused_cross_entropy(
-        logits: FlexTensor,
-        target: FlexTensor,
-        options: LossOptions,
-    ) -> FlexTensor {
+    fn fused_cross_entropy(logits: FlexTensor, target: FlexTensor, smoothing: f64) -> FlexTensor {
         let _timer = Timer::of("cross_entropy");
-        let settings = settings(&logits, options);
+        let settings = settings(&logits, smoothing);
         let (logits, target) = (logits.to_contiguous(), flex::ids(target));
         let loss = kernel::forward(settings, flex::slice(&logits), &target);
         flex::primitive(loss, &[target.len()])
@@ -79,10 +74,10 @@ impl CrossEntropyOps for Flex {
         weight: FlexTensor,
         bias: FlexTensor,
         target: FlexTensor,
-        options: LossOptions,
+        smoothing: f64,
         rows_at_a_time: usize,
     ) -> FlexTensor {
-        forward::<FlexChunks, Self>(&[x, weight, bias], &target, options, rows_at_a_time)
+        forward::<FlexChunks, Self>(&[x, weight, bias], &target, smoothing, rows_at_a_time)
     }
 }
 
@@ -93,10 +88,10 @@ pub(super) fn backward(
     mut logits: FlexTensor,
     target: FlexTensor,
     grad: FlexTensor,
-    options: LossOptions,
+    smoothing: f64,
 ) -> FlexTensor {
     let _timer = Timer::of("cross_entropy");
-    let settings = settings(&logits, options);
+    let settings = settings(&logits, smoothing);
     let grad = grad.to_contiguous();
     let target = flex::ids(target);
     flex::with_mut(&mut logits, |logits| {
@@ -105,11 +100,11 @@ pub(super) fn backward(
     logits
 }
 
-fn settings(logits: &FlexTensor, options: LossOptions) -> Settings {
+fn settings(logits: &FlexTensor, smoothing: f64) -> Settings {
     let vocab_size = logits.layout().shape()[1];
     Settings {
         vocab_size,
-        options,
+        smoothing,
     }
 }
 
@@ -122,8 +117,8 @@ impl ChunkOps<Flex> for FlexChunks {
         Flex::fused_linear(x, weight, bias)
     }
 
-    fn losses(logits: FlexTensor, target: FlexTensor, options: LossOptions) -> FlexTensor {
-        Flex::fused_cross_entropy(logits, target, options)
+    fn losses(logits: FlexTensor, target: FlexTensor, smoothing: f64) -> FlexTensor {
+        Flex::fused_cross_entropy(logits, target, smoothing)
     }
 
     #[cfg(feature = "autodiff")]
@@ -131,9 +126,9 @@ impl ChunkOps<Flex> for FlexChunks {
         logits: FlexTensor,
         target: FlexTensor,
         grad: FlexTensor,
-        options: LossOptions,
+        smoothing: f64,
     ) -> FlexTensor {
-        backward(logits, target, grad, options)
+        backward(logits, target, grad, smoothing)
     }
 
     #[cfg(feature = "autodiff")]

@@ -3,7 +3,6 @@
 #[cfg(feature = "autodiff")]
 use pulp::{Simd, WithSimd};
 
-use super::options::LossOptions;
 use crate::memory::buffer::Buffer;
 use crate::parallel::*;
 #[cfg(feature = "autodiff")]
@@ -15,11 +14,11 @@ use crate::simd::level::arch;
 /// Approximate minimum number of elements in a piece for one thread.
 const PIECE: usize = 1 << 14;
 
-/// Vocabulary size and loss options, which all rows share.
+/// Vocabulary size and label smoothing, which all rows share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub vocab_size: usize,
-    pub options: LossOptions,
+    pub smoothing: f64,
 }
 
 impl Settings {
@@ -27,19 +26,15 @@ impl Settings {
         (PIECE / self.vocab_size.max(1)).max(1)
     }
 
-    /// Returns the target as an index, or `None` for padding.
+    /// Returns the target as an index, or `None` if it is ignored.
     fn index(&self, target: i64) -> Option<usize> {
-        if target == i64::from(self.options.pad_id) {
-            return None;
-        }
-        let index = usize::try_from(target).ok();
-        let index = index.filter(|&index| index < self.vocab_size);
-        Some(index.unwrap_or_else(|| {
-            panic!(
-                "target {target} is not an id of a vocabulary of {}",
-                self.vocab_size
-            )
-        }))
+        let index = usize::try_from(target).ok()?;
+        assert!(
+            index < self.vocab_size,
+            "target {target} is not an id of a vocabulary of {}",
+            self.vocab_size
+        );
+        Some(index)
     }
 }
 
@@ -47,7 +42,7 @@ impl Settings {
 pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buffer {
     let Settings {
         vocab_size,
-        options: LossOptions { smoothing, .. },
+        smoothing,
     } = settings;
     let loss = |(logits, &target): (&[f32], &i64)| {
         let Some(target) = settings.index(target) else {
@@ -93,7 +88,7 @@ fn sum_of(x: &[f32]) -> f64 {
 pub(super) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], grad: &[f32]) {
     let Settings {
         vocab_size,
-        options: LossOptions { smoothing, .. },
+        smoothing,
     } = settings;
     let row = |(row, logits): (usize, &mut [f32])| {
         let Some(target) = settings.index(target[row]) else {

@@ -1,4 +1,4 @@
-//! Cross-entropy over a vocabulary, with label smoothing and padding.
+//! Cross-entropy over a vocabulary, with label smoothing and ignored targets.
 //!
 //! With `p = softmax(logits)`, the label smoothing `ε` and a vocabulary of `V` ids, a row's loss is
 //! `-(1 - ε) log p(target) - ε / V Σ_v log p(v)`.
@@ -13,8 +13,6 @@ mod chunks_autodiff;
 mod flex;
 #[cfg(feature = "flex")]
 mod kernel;
-#[cfg(any(feature = "flex", feature = "autodiff"))]
-mod options;
 #[cfg(feature = "autodiff")]
 mod portable;
 
@@ -24,35 +22,30 @@ use burn::tensor::{Int, Tensor};
 use super::linear::linear;
 
 /// Returns the cross-entropy of each row, in nats: `-(1 - ε) log p(target) - ε / V Σ_v log p(v)`
-/// with `p = softmax(logits)` and `ε = smoothing`, or 0 where the target is `pad_id`.
+/// with `p = softmax(logits)` and `ε = smoothing`, or 0 where the target is negative.
 ///
 /// # Shapes
 ///
 /// - logits: `[N, V]`
-/// - target: `[N]`, ids below `V`
+/// - target: `[N]`, ids below `V`; a negative target is ignored
 /// - output: `[N]`
 ///
 /// # Panics
 ///
-/// If the numbers of rows differ. On a CPU, also if a target other than `pad_id` is not in `0..V`.
+/// If the numbers of rows differ. On a CPU, also if a target is not below `V`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};
 ///
 /// let device = Device::flex();
 /// let logits = Tensor::<2>::zeros([2, 4], &device);
-/// let target = Tensor::<1, Int>::from_data([3, 0], &device);
-/// let loss = fused::cross_entropy(logits, target, 0, 0.1).into_data();
-/// let [first, padding] = loss.iter::<f32>().collect::<Vec<_>>()[..] else { panic!() };
+/// let target = Tensor::<1, Int>::from_data([3, -100], &device);
+/// let loss = fused::cross_entropy(logits, target, 0.1).into_data();
+/// let [first, ignored] = loss.iter::<f32>().collect::<Vec<_>>()[..] else { panic!() };
 /// assert!((first - 4f32.ln()).abs() < 1e-6);
-/// assert_eq!(padding, 0.0);
+/// assert_eq!(ignored, 0.0);
 /// ```
-pub fn cross_entropy(
-    logits: Tensor<2>,
-    target: Tensor<1, Int>,
-    pad_id: u32,
-    smoothing: f64,
-) -> Tensor<1> {
+pub fn cross_entropy(logits: Tensor<2>, target: Tensor<1, Int>, smoothing: f64) -> Tensor<1> {
     let [rows, vocab_size] = logits.dims();
     assert_eq!(
         target.dims(),
@@ -62,21 +55,21 @@ pub fn cross_entropy(
     );
     #[cfg(feature = "flex")]
     if crate::backend::flex::takes(&logits) {
-        return flex::cross_entropy(logits, target, options::LossOptions { pad_id, smoothing });
+        return flex::cross_entropy(logits, target, smoothing);
     }
     #[cfg(feature = "autodiff")]
     if crate::backend::portable::takes(&logits) {
-        return portable::cross_entropy(logits, target, options::LossOptions { pad_id, smoothing });
+        return portable::cross_entropy(logits, target, smoothing);
     }
     let target = target.reshape([rows, 1]);
-    let is_pad = target.clone().equal_elem(pad_id);
+    let is_ignored = target.clone().lower_elem(0);
     let log_probabilities = log_softmax(logits, 1);
-    let target_loss = log_probabilities.clone().gather(1, target);
+    let target_loss = log_probabilities.clone().gather(1, target.clamp_min(0));
     let mut loss = target_loss * (smoothing - 1.0);
     if smoothing > 0.0 {
         loss = loss - log_probabilities.mean_dim(1) * smoothing;
     }
-    loss.mask_fill(is_pad, 0.0).reshape([rows])
+    loss.mask_fill(is_ignored, 0.0).reshape([rows])
 }
 
 /// Returns [`cross_entropy`] of the outputs of a [linear layer](crate::linear()), without holding
@@ -92,13 +85,13 @@ pub fn cross_entropy(
 /// - x: `[N, D]`
 /// - weight: `[D, V]`
 /// - bias: `[V]`
-/// - target: `[N]`, ids below `V`
+/// - target: `[N]`, ids below `V`; a negative target is ignored
 /// - output: `[N]`
 ///
 /// # Panics
 ///
-/// If the shapes do not fit together, or `rows_at_a_time` is 0. On a CPU, also if a target other
-/// than `pad_id` is not in `0..V`.
+/// If the shapes do not fit together, or `rows_at_a_time` is 0. On a CPU, also if a target is not
+/// below `V`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};
@@ -107,7 +100,7 @@ pub fn cross_entropy(
 /// let x = Tensor::<2>::ones([3, 2], &device);
 /// let (weight, bias) = (Tensor::zeros([2, 4], &device), Tensor::zeros([4], &device));
 /// let target = Tensor::<1, Int>::from_data([3, 2, 1], &device);
-/// let loss = fused::linear_cross_entropy(x, weight, bias, target, 0, 0.0, 2).into_data();
+/// let loss = fused::linear_cross_entropy(x, weight, bias, target, 0.0, 2).into_data();
 /// assert!(loss.iter::<f32>().all(|loss| (loss - 4f32.ln()).abs() < 1e-6));
 /// ```
 pub fn linear_cross_entropy(
@@ -115,7 +108,6 @@ pub fn linear_cross_entropy(
     weight: Tensor<2>,
     bias: Tensor<1>,
     target: Tensor<1, Int>,
-    pad_id: u32,
     smoothing: f64,
     rows_at_a_time: usize,
 ) -> Tensor<1> {
@@ -133,13 +125,17 @@ pub fn linear_cross_entropy(
     );
     #[cfg(feature = "flex")]
     if crate::backend::flex::takes(&x) && crate::backend::flex::takes(&weight) {
-        let options = options::LossOptions { pad_id, smoothing };
-        return flex::linear_cross_entropy([x, weight], bias, target, options, rows_at_a_time);
+        return flex::linear_cross_entropy([x, weight], bias, target, smoothing, rows_at_a_time);
     }
     #[cfg(feature = "autodiff")]
     if crate::backend::portable::takes(&x) && crate::backend::portable::takes(&weight) {
-        let options = options::LossOptions { pad_id, smoothing };
-        return portable::linear_cross_entropy([x, weight], bias, target, options, rows_at_a_time);
+        return portable::linear_cross_entropy(
+            [x, weight],
+            bias,
+            target,
+            smoothing,
+            rows_at_a_time,
+        );
     }
-    cross_entropy(linear(x, weight, Some(bias)), target, pad_id, smoothing)
+    cross_entropy(linear(x, weight, Some(bias)), target, smoothing)
 }

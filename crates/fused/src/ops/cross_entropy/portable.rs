@@ -3,7 +3,7 @@
 //!
 //! For each id `v`, `dz_v = dloss (p_v - ε / V)`, minus `dloss (1 - ε)` if `v` is the target. Here,
 //! `dloss` is the gradient of the row's loss, `p` is `softmax(z)`, `ε` the label smoothing and `V`
-//! the size of the vocabulary. The gradient is 0 for padding.
+//! the size of the vocabulary. The gradient is 0 where the target is negative.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -15,7 +15,6 @@ use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
 use super::chunks::{ChunkOps, forward};
 use super::chunks_autodiff::forward_tracked;
-use super::options::LossOptions;
 use crate::backend::portable::{as_row, on_all_backends, size, sum_rows};
 
 /// The operations that Burn dispatches to every backend. Autodiff backends use the backward pass
@@ -31,9 +30,9 @@ pub(crate) trait PortableCrossEntropy: Backend {
     fn portable_cross_entropy(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
-        options: LossOptions,
+        smoothing: f64,
     ) -> FloatTensor<Self> {
-        Loss::<Self>::of(logits, target, options).forward()
+        Loss::<Self>::of(logits, target, smoothing).forward()
     }
 
     /// Returns the loss of each row of `x W + b`, `[N]`. At most `rows_at_a_time` rows are computed
@@ -43,10 +42,10 @@ pub(crate) trait PortableCrossEntropy: Backend {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         target: IntTensor<Self>,
-        options: LossOptions,
+        smoothing: f64,
         rows_at_a_time: usize,
     ) -> FloatTensor<Self> {
-        forward::<PortableChunks, Self>(&[x, weight, bias], &target, options, rows_at_a_time)
+        forward::<PortableChunks, Self>(&[x, weight, bias], &target, smoothing, rows_at_a_time)
     }
 }
 
@@ -56,10 +55,10 @@ on_all_backends!(PortableCrossEntropy);
 pub(super) fn cross_entropy(
     logits: Tensor<2>,
     target: Tensor<1, Int>,
-    options: LossOptions,
+    smoothing: f64,
 ) -> Tensor<1> {
     let (logits, target) = (logits.into_dispatch(), target.into_dispatch());
-    Tensor::from_dispatch(Dispatch::portable_cross_entropy(logits, target, options))
+    Tensor::from_dispatch(Dispatch::portable_cross_entropy(logits, target, smoothing))
 }
 
 /// The portable path of [`linear_cross_entropy`](super::linear_cross_entropy).
@@ -67,7 +66,7 @@ pub(super) fn linear_cross_entropy(
     [x, weight]: [Tensor<2>; 2],
     bias: Tensor<1>,
     target: Tensor<1, Int>,
-    options: LossOptions,
+    smoothing: f64,
     rows_at_a_time: usize,
 ) -> Tensor<1> {
     Tensor::from_dispatch(Dispatch::portable_linear_cross_entropy(
@@ -75,7 +74,7 @@ pub(super) fn linear_cross_entropy(
         weight.into_dispatch(),
         bias.into_dispatch(),
         target.into_dispatch(),
-        options,
+        smoothing,
         rows_at_a_time,
     ))
 }
@@ -84,10 +83,10 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
     fn portable_cross_entropy(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
-        options: LossOptions,
+        smoothing: f64,
     ) -> FloatTensor<Self> {
         let prepared = CrossEntropy.prepare::<C>([logits.node()]);
-        let loss = Loss::<B>::of(logits.into_primitive(), target, options);
+        let loss = Loss::<B>::of(logits.into_primitive(), target, smoothing);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let each = loss.forward();
@@ -102,11 +101,11 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
         target: IntTensor<Self>,
-        options: LossOptions,
+        smoothing: f64,
         rows_at_a_time: usize,
     ) -> FloatTensor<Self> {
         let inputs = [x, weight, bias];
-        forward_tracked::<PortableChunks, B, C>(inputs, target, options, rows_at_a_time)
+        forward_tracked::<PortableChunks, B, C>(inputs, target, smoothing, rows_at_a_time)
     }
 }
 
@@ -115,23 +114,22 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
 struct Loss<B: Backend> {
     /// Log-probabilities of all ids, `[N, V]`.
     log_probabilities: FloatTensor<B>,
-    /// Target id of each row, `[N, 1]`.
+    /// Target id of each row, `[N, 1]`; 0 for an ignored target.
     target: IntTensor<B>,
-    /// Whether the target of each row is padding, `[N, 1]`.
-    is_pad: BoolTensor<B>,
+    /// Whether the target of each row is ignored, `[N, 1]`.
+    is_ignored: BoolTensor<B>,
     smoothing: f64,
 }
 
 impl<B: Backend> Loss<B> {
-    fn of(logits: FloatTensor<B>, target: IntTensor<B>, options: LossOptions) -> Self {
-        let LossOptions { pad_id, smoothing } = options;
+    fn of(logits: FloatTensor<B>, target: IntTensor<B>, smoothing: f64) -> Self {
         let rows = size(&logits, 0);
         let target = B::int_reshape(target, Shape::new([rows, 1]));
         let settings = burn::backend::get_device_settings::<B>(&logits.device());
         Self {
-            is_pad: B::int_equal_elem(target.clone(), pad_id.into(), settings.bool_dtype),
+            is_ignored: B::int_lower_elem(target.clone(), 0.into(), settings.bool_dtype),
             log_probabilities: B::log_softmax(logits, 1),
-            target,
+            target: B::int_clamp_min(target, 0.into()),
             smoothing,
         }
     }
@@ -146,7 +144,7 @@ impl<B: Backend> Loss<B> {
             let smooth = B::float_mul_scalar(mean, self.smoothing.into());
             loss = B::float_sub(loss, smooth);
         }
-        let loss = B::float_mask_fill(loss, self.is_pad.clone(), 0.0.into());
+        let loss = B::float_mask_fill(loss, self.is_ignored.clone(), 0.0.into());
         B::float_reshape(loss, Shape::new([size(all, 0)]))
     }
 
@@ -154,7 +152,7 @@ impl<B: Backend> Loss<B> {
     fn backward(self, grad: FloatTensor<B>) -> FloatTensor<B> {
         let [rows, vocab_size] = [0, 1].map(|dim| size(&self.log_probabilities, dim));
         let grad = B::float_reshape(grad, Shape::new([rows, 1]));
-        let grad = B::float_mask_fill(grad, self.is_pad, 0.0.into());
+        let grad = B::float_mask_fill(grad, self.is_ignored, 0.0.into());
         let mut probabilities = B::float_exp(self.log_probabilities);
         if self.smoothing > 0.0 {
             let each = -self.smoothing / vocab_size as f64;
@@ -187,21 +185,17 @@ impl<B: Backend> ChunkOps<B> for PortableChunks {
         B::float_add(B::float_matmul(x, weight), as_row::<B>(bias))
     }
 
-    fn losses(
-        logits: FloatTensor<B>,
-        target: IntTensor<B>,
-        options: LossOptions,
-    ) -> FloatTensor<B> {
-        Loss::<B>::of(logits, target, options).forward()
+    fn losses(logits: FloatTensor<B>, target: IntTensor<B>, smoothing: f64) -> FloatTensor<B> {
+        Loss::<B>::of(logits, target, smoothing).forward()
     }
 
     fn logits_grad(
         logits: FloatTensor<B>,
         target: IntTensor<B>,
         grad: FloatTensor<B>,
-        options: LossOptions,
+        smoothing: f64,
     ) -> FloatTensor<B> {
-        Loss::<B>::of(logits, target, options).backward(grad)
+        Loss::<B>::of(logits, target, smoothing).backward(grad)
     }
 
     fn matmul(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {

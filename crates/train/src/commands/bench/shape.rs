@@ -10,9 +10,6 @@ use crate::args::{BenchArgs, Shape, name_of, set};
 /// Id of the begin symbol.
 pub(super) const BOS: u32 = 1;
 
-/// Id of the padding token of sources and targets.
-pub(super) const PAD: u32 = 0;
-
 /// Id of the end symbol. Sources consist of larger ids only.
 pub(super) const EOS: u32 = 2;
 

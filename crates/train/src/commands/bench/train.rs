@@ -11,12 +11,12 @@ use serde::Serialize;
 use training::collective::Collective;
 use training::config::{Precision, RunConfig};
 use training::data::share::shares;
-use training::data::{Batch, Example, Sides};
+use training::data::{Batch, Example};
 use training::memory::reset_peak_rss;
 use training::trainer::Learner;
 use transformer::Transformer;
 
-use super::shape::{BOS, PAD, Sizes};
+use super::shape::{BOS, Sizes};
 use super::table::Bench;
 use crate::terminal::output;
 
@@ -70,7 +70,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         ..RunConfig::copy()
     };
     config.execution.precision = precision;
-    let mut learner = Learner::new(&config, config.model.init_seeded(0, &device)?, PAD)?;
+    let mut learner = Learner::new(&config, config.model.init_seeded(0, &device)?)?;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let (group, rank) = (bench.group, bench.group.rank());
     let mut parts: [Vec<f64>; 5] = Default::default();
@@ -178,7 +178,7 @@ fn step(
     group: &dyn Collective,
 ) -> Result<[f64; 5]> {
     let begun = Instant::now();
-    let batch = Batch::new(examples, Sides::both(PAD), device);
+    let batch = Batch::new(examples, device);
     let loss = learner.loss(batch, tokens);
     device.sync()?;
     let forward = begun.elapsed();
