@@ -306,3 +306,8 @@ pub use simd::level::{has_bf16_instructions, simd_level, simd_levels};
 pub use simd::matmul::{matmul, matrix::Matrix};
 pub use threads::in_pool;
 pub use variable::EnvironmentError;
+
+/// The example in this crate's README, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -140,11 +140,6 @@ pub use sequence::{IGNORE_INDEX, check_sequences, pad_sequences};
 pub use trace::LayerTrace;
 pub use vocabulary::{Vocabulary, VocabularyError};
 
-/// The examples in the workspace's README, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct WorkspaceReadme;
-
 /// The examples in this crate's README, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
