@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Continue a text, with characters drawn from the model's distribution at temperature 0.5.
     let prompt = "The model ";
-    let search = GenerateConfig::new(0, 120).with_method(Method::Sample {
+    let search = GenerateConfig::new(120).with_method(Method::Sample {
         temperature: 0.5,
         top_k: None,
         top_p: None,
@@ -110,7 +110,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         first_source: 0,
     });
     let prefix: Vec<u32> = prompt.chars().map(id).collect();
-    let tokens = &model.valid().generate(&[prefix], &search)?[0][0].tokens;
+    let tokens = &model.valid().complete(None, &[prefix], &search)?[0][0].tokens;
     let character = |&id: &u32| match id {
         0 => '\n',
         id => characters[id as usize - 1],

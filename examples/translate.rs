@@ -72,7 +72,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         width: 5,
         length_penalty: LengthPenalty::Gnmt { alpha: 0.6 },
     };
-    let search = GenerateConfig::new(vocabularies.bos_id, 50)
+    let search = GenerateConfig::new(50)
+        .with_bos_id(Some(vocabularies.bos_id))
         .with_eos_id(vocabularies.eos_id)
         .with_method(beam);
     let target = &model.generate(&[&source], &search)?[0][0].tokens;

@@ -19,7 +19,8 @@ fn config(width: usize) -> GenerateConfig {
             length_penalty: LengthPenalty::Average,
         },
     };
-    GenerateConfig::new(1, LENGTH)
+    GenerateConfig::new(LENGTH)
+        .with_bos_id(Some(1))
         .with_eos_id(Some(2))
         .with_min_length(LENGTH)
         .with_method(method)

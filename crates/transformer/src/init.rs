@@ -4,6 +4,8 @@
 //! drawn while the model is built, not when a parameter is first used, so that they do not depend
 //! on the order in which parameters are used.
 
+use std::sync::Once;
+
 use burn::module::Param;
 use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Distribution, Tensor, TensorData};
@@ -32,6 +34,7 @@ impl<'a> Init<'a> {
 
     /// Creates an initialiser whose draws depend only on `seed`.
     pub fn seeded(seed: u64, device: &'a Device) -> Self {
+        warn_of_slow_features(device);
         Self {
             device,
             rng: Some(ChaCha8Rng::seed_from_u64(seed)),
@@ -45,6 +48,7 @@ impl<'a> Init<'a> {
     /// expanded to its shape. It takes almost no memory on backends that expand without a copy,
     /// such as flex.
     pub fn zeros(device: &'a Device) -> Self {
+        warn_of_slow_features(device);
         Self {
             device,
             rng: None,
@@ -134,5 +138,54 @@ impl<'a> Init<'a> {
                 self.xavier(n, d_model)
             },
         }
+    }
+}
+
+/// Says once, on standard error, which feature of this crate is missing for the device's fast paths.
+/// A build has no other way to notice: Burn's features are not visible to this crate.
+fn warn_of_slow_features(device: &Device) {
+    static ONCE: Once = Once::new();
+    let has = [cfg!(feature = "flex"), cfg!(feature = "autodiff")];
+    let is_flex = format!("{device:?}").contains("Flex");
+    if let Some(feature) = missing_feature(has, is_flex, device.is_autodiff()) {
+        ONCE.call_once(|| {
+            eprintln!(
+                "transformer: without this crate's feature `{feature}`, a model on this device is several times slower"
+            );
+        });
+    }
+}
+
+/// Returns the feature without which a device has no fast paths; `None` if none is missing. `has`
+/// says whether the features `flex` and `autodiff` are on.
+fn missing_feature(
+    [has_flex, has_autodiff]: [bool; 2],
+    is_flex: bool,
+    is_autodiff: bool,
+) -> Option<&'static str> {
+    if is_flex && !has_flex {
+        Some("flex")
+    } else if is_autodiff && !has_autodiff {
+        Some("autodiff")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_feature_that_makes_a_model_fast_is_missed() {
+        let missing = |has, is_flex, is_autodiff| missing_feature(has, is_flex, is_autodiff);
+        assert_eq!(missing([true, true], true, true), None);
+        assert_eq!(missing([false, false], false, false), None);
+        assert_eq!(missing([false, true], true, true), Some("flex"));
+        assert_eq!(missing([true, false], true, true), Some("autodiff"));
+        assert_eq!(missing([true, false], true, false), None);
+        // Other backends have fast backward passes only.
+        assert_eq!(missing([false, true], false, true), None);
+        assert_eq!(missing([false, false], false, true), Some("autodiff"));
     }
 }

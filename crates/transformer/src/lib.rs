@@ -26,7 +26,7 @@
 //! assert_eq!(model.forward(source, Some(&mask), target).dims(), [2, 3, 90]);
 //!
 //! // Generation: targets of at most 10 tokens, with begin symbol 1 and end symbol 2.
-//! let config = GenerateConfig::new(1, 10).with_eos_id(Some(2));
+//! let config = GenerateConfig::new(10).with_bos_id(Some(1)).with_eos_id(Some(2));
 //! let hypotheses = model.generate(&[vec![12, 45, 88], vec![7]], &config)?;
 //! assert_eq!(hypotheses.len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())

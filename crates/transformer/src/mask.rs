@@ -39,12 +39,7 @@ impl AttentionMask {
     /// - ids: `[B, S]`; a key is blocked if its id is `pad_id`
     /// - mask: `[B, 1, 1, S]`, `true` = blocked
     pub fn padding(ids: &Tensor<2, Int>, pad_id: u32) -> Self {
-        let [batch, length] = ids.dims();
-        Self::from_blocked(
-            ids.clone()
-                .equal_elem(pad_id)
-                .reshape([batch, 1, 1, length]),
-        )
+        Self::from(ids.clone().equal_elem(pad_id))
     }
 
     /// Creates a mask that blocks, in each row, the keys after the row's length.
@@ -176,9 +171,47 @@ impl AttentionMask {
     }
 }
 
+impl From<Tensor<2, Bool>> for AttentionMask {
+    /// Creates a mask from a padding mask `[B, S]` in which `true` is padding, as burn-nn's
+    /// encoders take it.
+    fn from(padding: Tensor<2, Bool>) -> Self {
+        let [batch, length] = padding.dims();
+        Self::from_blocked(padding.reshape([batch, 1, 1, length]))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lengths_ids_and_tensors_make_the_same_mask() {
+        let device = Device::flex();
+        let ids = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 0, 0], [0, 0, 0]], &device);
+        let padding = Tensor::<2, Bool>::from_data(
+            [
+                [false, false, false],
+                [false, true, true],
+                [true, true, true],
+            ],
+            &device,
+        );
+        for mask in [
+            AttentionMask::of_lengths(&[3, 1, 0], &device),
+            AttentionMask::padding(&ids, 0),
+            AttentionMask::from(padding.clone()),
+        ] {
+            let blocked = mask.blocked().clone().reshape([3, 3]);
+            assert_eq!(blocked.into_data(), padding.to_data());
+            let blind: Vec<bool> = mask.blind().unwrap().to_data().iter().collect();
+            assert_eq!(blind, [false, false, true]);
+        }
+        assert!(
+            AttentionMask::of_lengths(&[3, 1], &device)
+                .blind()
+                .is_none()
+        );
+    }
 
     #[test]
     fn a_mask_with_one_row_is_the_same_for_all_rows() {

@@ -193,7 +193,9 @@ fn greedy_is_the_argmax_of_the_full_pass() {
         let model = config().init_seeded(8, &device).unwrap().valid();
         let source = pad_sequences(&[vec![3, 4, 5, 6], vec![7, 8], vec![9]], 0, &device);
         let eos = 2;
-        let config = GenerateConfig::new(1, 9).with_eos_id(Some(eos));
+        let config = GenerateConfig::new(9)
+            .with_bos_id(Some(1))
+            .with_eos_id(Some(eos));
         let sources = [vec![3, 4, 5, 6], vec![7, 8], vec![9]];
         let outputs = model.generate(&sources, &config).unwrap();
         assert_eq!(outputs.len(), 3);

@@ -2,19 +2,20 @@
 
 mod common;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use burn::module::Module;
-use burn::tensor::{Device, TensorData};
+use burn::tensor::{Device, Tensor, TensorData};
 use common::cpu_backends;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use transformer::generate::{
-    Autoregressive, DecoderSession, EarlyStopping, GenerateConfig, GenerateError, Hypothesis,
+    Autoregressive, EarlyStopping, GenerateConfig, GenerateError, Hypothesis,
     LengthLimit, LengthPenalty, Method, Search,
 };
 use transformer::{
-    AttentionMask, NormPlacement, Positions, Transformer, TransformerConfig, WeightTying,
+    AttentionMask, Memory, NormPlacement, Positions, Transformer, TransformerConfig, WeightTying,
     pad_sequences, weights,
 };
 
@@ -100,7 +101,9 @@ impl Autoregressive for Toy {
 }
 
 fn config(max_length: usize) -> GenerateConfig {
-    GenerateConfig::new(BOS, max_length).with_eos_id(Some(EOS))
+    GenerateConfig::new(max_length)
+        .with_bos_id(Some(BOS))
+        .with_eos_id(Some(EOS))
 }
 
 fn beam(width: usize, length_penalty: LengthPenalty) -> Method {
@@ -389,7 +392,7 @@ fn generation_never_drops_out() {
         let decoder = model_config().with_dropout(0.5);
         let decoder = decoder.init_decoder_only(&backend.device).unwrap();
         let inference = model.valid();
-        let settings = GenerateConfig::new(1, 6);
+        let settings = GenerateConfig::new(6).with_bos_id(Some(1));
         let targets = [[5, 6], [7, 8], [9, 10], [11, 12], [13, 14]];
         for _ in 0..2 {
             let name = backend.name;
@@ -403,18 +406,16 @@ fn generation_never_drops_out() {
             assert_eq!(of(&model), of(&inference), "{name}");
             let of = |model: &Transformer| model.align(&sources(), &targets, 1, 1).unwrap();
             assert_eq!(of(&model), of(&inference), "{name}");
-            let continued = decoder.generate(&targets, &settings).unwrap();
-            let expected = decoder.valid().generate(&targets, &settings).unwrap();
+            let continued = decoder.complete(None, &targets, &settings).unwrap();
+            let inference = decoder.valid();
+            let expected = inference.complete(None, &targets, &settings).unwrap();
             assert_same(name, &continued, &expected);
             // The memory of a model with autodiff has it, too.
             let ids = pad_sequences(&sources(), 0, &backend.device);
             let mask = AttentionMask::padding(&ids, 0);
             let memory = model.encode(ids, Some(&mask));
-            let session = DecoderSession::new(&model.decoder, Some(memory), 5, 6);
-            Search::new(session, vec![Vec::new(); 5], settings.clone())
-                .unwrap()
-                .run()
-                .unwrap();
+            let none: [[u32; 0]; 5] = [[]; 5];
+            model.decoder.complete(&memory, &none, &settings).unwrap();
         }
     }
 }
@@ -505,7 +506,7 @@ fn a_model_with_a_parameter_that_is_not_finite_answers_nothing() {
             }
         )
     };
-    let generated = model.generate(&[[4, 5]], &GenerateConfig::new(1, 5));
+    let generated = model.generate(&[[4, 5]], &GenerateConfig::new(5).with_bos_id(Some(1)));
     assert!(generated.is_err_and(is_not_finite), "{name}");
     let scored = model.score(&[[4, 5]], &[[3]], 1, Some(2));
     assert!(scored.is_err_and(is_not_finite), "{name}");
@@ -608,7 +609,10 @@ fn a_prefix_is_kept_and_continued() {
         if method == Method::Greedy {
             let prefix = alone[0][0].tokens[..2].to_vec();
             let again = Search::new(Toy::new(6, 21, 1), vec![prefix], config(8)).unwrap();
-            assert_eq!(again.run().unwrap()[0], alone[0]);
+            let (again, alone) = (&again.run().unwrap()[0][0], &alone[0][0]);
+            assert_eq!(again.tokens, alone.tokens);
+            let rest = &alone.token_log_probabilities[2..];
+            assert_eq!(again.token_log_probabilities, [&[0.0, 0.0], rest].concat());
         }
     }
 }
@@ -814,11 +818,13 @@ fn invalid_settings_are_rejected() {
             "forbidden is every token",
         ),
         (
-            GenerateConfig::new(5, 3),
+            GenerateConfig::new(3).with_bos_id(Some(5)),
             "bos_id is 5, but must be less than",
         ),
         (
-            GenerateConfig::new(1, 3).with_eos_id(Some(9)),
+            GenerateConfig::new(3)
+                .with_bos_id(Some(1))
+                .with_eos_id(Some(9)),
             "eos_id is 9, but must be less than",
         ),
     ] {
@@ -941,7 +947,8 @@ fn assert_same(name: &str, actual: &[Vec<Hypothesis>], expected: &[Vec<Hypothesi
 fn the_cache_does_not_affect_the_targets() {
     for (name, model) in models() {
         for (method, n_best) in methods() {
-            let config = GenerateConfig::new(1, 11)
+            let config = GenerateConfig::new(11)
+                .with_bos_id(Some(1))
                 .with_eos_id(Some(2))
                 .with_method(method)
                 .with_n_best(n_best);
@@ -968,7 +975,8 @@ fn the_cache_does_not_affect_the_targets() {
 fn the_sources_of_a_batch_do_not_affect_each_other() {
     for (name, model) in models() {
         for (method, n_best) in methods() {
-            let config = GenerateConfig::new(1, 11)
+            let config = GenerateConfig::new(11)
+                .with_bos_id(Some(1))
                 .with_eos_id(Some(2))
                 .with_method(method)
                 .with_n_best(n_best);
@@ -997,7 +1005,8 @@ fn each_source_has_its_own_length_limit() {
     };
     for (name, model) in models() {
         for (method, n_best) in methods() {
-            let config = GenerateConfig::new(1, 9)
+            let config = GenerateConfig::new(9)
+                .with_bos_id(Some(1))
                 .with_method(method)
                 .with_n_best(n_best)
                 .with_length_limit(Some(limit));
@@ -1029,7 +1038,9 @@ fn a_length_limit_leaves_room_for_the_prefix_and_one_more_token() {
         more: 1,
     };
     let model = model_config().init_seeded(1, &Device::flex()).unwrap();
-    let config = GenerateConfig::new(1, 9).with_length_limit(Some(limit));
+    let config = GenerateConfig::new(9)
+        .with_bos_id(Some(1))
+        .with_length_limit(Some(limit));
     let prefixes = vec![vec![5, 6, 7], vec![], vec![8]];
     let sources = [[3u32], [4], [5]];
     let found = model.complete(&sources, &prefixes, &config).unwrap();
@@ -1045,20 +1056,23 @@ fn targets_may_be_as_long_as_the_model_allows() {
             .tokens
             .len()
     };
-    assert_eq!(length(GenerateConfig::new(1, 20)), 20);
+    assert_eq!(length(GenerateConfig::new(20).with_bos_id(Some(1))), 20);
     // A `max_length` above the model's `max_len` of 20 is valid if the length limit is lower.
     let limit = LengthLimit {
         per_token: 1.0,
         more: 5,
     };
-    let config = GenerateConfig::new(1, 50).with_length_limit(Some(limit));
+    let config = GenerateConfig::new(50)
+        .with_bos_id(Some(1))
+        .with_length_limit(Some(limit));
     assert_eq!(length(config), 7);
 }
 
 #[test]
 fn scores_of_found_targets_are_those_of_the_search() {
     for (name, model) in models() {
-        let config = GenerateConfig::new(1, 7)
+        let config = GenerateConfig::new(7)
+            .with_bos_id(Some(1))
             .with_eos_id(Some(2))
             .with_method(beam(3, LengthPenalty::None));
         let found = model
@@ -1113,20 +1127,25 @@ fn a_decoder_alone_generates() {
     let device = Device::flex();
     let _guard = common::seed(&device, 1);
     let decoder = model_config().init_decoder_only(&device).unwrap();
-    let config = GenerateConfig::new(1, 9)
+    let config = GenerateConfig::new(9)
+        .with_bos_id(Some(1))
         .with_method(beam(4, LengthPenalty::None))
         .with_n_best(2);
     let prefixes = [vec![5, 6], vec![], vec![7, 8, 9]];
-    let found = decoder.generate(&prefixes, &config).unwrap();
+    let found = decoder.complete(None, &prefixes, &config).unwrap();
     for (prefix, found) in prefixes.iter().zip(&found) {
         assert!(found[0].tokens.starts_with(prefix));
         assert_eq!(found[0].tokens.len(), 9);
-        let alone = decoder.generate(&[prefix], &config).unwrap();
+        let alone = decoder.complete(None, &[prefix], &config).unwrap();
         assert_same("decoder", &alone, std::slice::from_ref(found));
     }
     // Greedy decoding must choose the likeliest token of a full pass.
     let greedy = decoder
-        .generate(&[[5u32, 6]], &GenerateConfig::new(1, 3))
+        .complete(
+            None,
+            &[[5, 6]],
+            &GenerateConfig::new(3).with_bos_id(Some(1)),
+        )
         .unwrap();
     let ids = pad_sequences(&[[1, 5, 6]], 0, &device);
     let logits = decoder.forward(ids, None, &mut decoder.new_cache());
@@ -1137,13 +1156,113 @@ fn a_decoder_alone_generates() {
         .iter::<u32>()
         .next();
     assert_eq!(Some(greedy[0][0].tokens[2]), best);
+    // A begin symbol may be the first token of the prompt instead.
+    let config = GenerateConfig::new(4);
+    let prompted = decoder.complete(None, &[[1, 5, 6]], &config).unwrap();
+    assert_eq!(prompted[0][0].tokens[1..], greedy[0][0].tokens);
+    let error = decoder.complete(None, &[vec![1], vec![]], &config);
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "bos_id is none, but must be an id of the vocabulary, because a prefix is empty"
+    );
+}
+
+#[test]
+fn a_decoder_continues_prompts_for_a_memory() {
+    for backend in cpu_backends() {
+        let model = model_config()
+            .init_seeded(8, &backend.device)
+            .unwrap()
+            .valid();
+        let sources = sources();
+        let prompts: Vec<Vec<u32>> = (0..sources.len()).map(|n| vec![7; n % 3]).collect();
+        let ids = pad_sequences(&sources, 0, &model.devices()[0]);
+        let lengths: Vec<usize> = sources.iter().map(Vec::len).collect();
+        let mask = AttentionMask::of_lengths(&lengths, &ids.device());
+        let memory = model.encode(ids, Some(&mask));
+        for method in [Method::Greedy, beam(4, LengthPenalty::Average)] {
+            let config = GenerateConfig::new(9)
+                .with_bos_id(Some(1))
+                .with_method(method);
+            let expected = model.complete(&sources, &prompts, &config).unwrap();
+            let found = model.decoder.complete(&memory, &prompts, &config).unwrap();
+            assert_same(backend.name, &found, &expected);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "the memory has 2 sources, but there are 1 prompts")]
+fn each_source_of_a_memory_has_a_prompt() {
+    let device = Device::flex();
+    let decoder = model_config().init_seeded(8, &device).unwrap().decoder;
+    let d_model = decoder.input.table().dims()[1];
+    let memory = Memory::from(Tensor::<3>::ones([2, 3, d_model], &device));
+    let _ = decoder.complete(&memory, &[[1]], &GenerateConfig::new(5));
+}
+
+/// A toy that reads prefixes in one pass, and counts its passes.
+struct Reading<'a>(Toy, &'a Cell<usize>);
+
+impl Autoregressive for Reading<'_> {
+    fn vocab_size(&self) -> usize {
+        self.0.vocab_size
+    }
+
+    fn step(&mut self, parents: &[usize], tokens: &[u32]) -> Vec<f32> {
+        self.0.step(parents, tokens)
+    }
+
+    fn read(&mut self, parents: &[usize], tokens: &[&[u32]]) -> Vec<f32> {
+        self.1.set(self.1.get() + 1);
+        self.0.read(parents, tokens)
+    }
+}
+
+#[test]
+fn prefixes_are_read_in_one_pass() {
+    for method in [
+        Method::Greedy,
+        beam(4, LengthPenalty::Average),
+        Method::Sample {
+            temperature: 1.0,
+            top_k: None,
+            top_p: None,
+            seed: 3,
+            first_source: 0,
+        },
+    ] {
+        // The pass ends with the shorter prefix; the longer one goes on token by token.
+        for (prefixes, passes) in [
+            (vec![vec![3; 20], vec![4; 20]], 1),
+            (vec![vec![3; 20], vec![4; 17]], 4),
+        ] {
+            let config = config(21).with_method(method);
+            let calls = Cell::new(0);
+            let reading = Reading(Toy::new(6, 21, 2), &calls);
+            let mut steps = Search::new(reading, prefixes.clone(), config.clone()).unwrap();
+            for (index, step) in steps.by_ref().take(17).enumerate() {
+                let step: Vec<_> = step.unwrap().iter().map(|t| (t.parent, t.token)).collect();
+                assert_eq!(step, [(0, 3), (1, 4)], "step {index}");
+                assert_eq!(calls.get(), 0);
+            }
+            let found = steps.run().unwrap();
+            assert_eq!(calls.get(), passes);
+            // Each source alone has the same targets.
+            if !matches!(method, Method::Sample { .. }) {
+                let toy = Toy::new(6, 21, 1);
+                let alone = Search::new(toy, vec![prefixes[0].clone()], config).unwrap();
+                assert_eq!(alone.run().unwrap()[0], found[0]);
+            }
+        }
+    }
 }
 
 #[test]
 fn sources_that_the_model_cannot_process_are_rejected() {
     let model = model_config().init_seeded(1, &Device::flex()).unwrap();
     let error = |sources: &[Vec<u32>], max_length| {
-        let config = GenerateConfig::new(1, max_length);
+        let config = GenerateConfig::new(max_length).with_bos_id(Some(1));
         model.generate(sources, &config).unwrap_err().to_string()
     };
     assert!(error(&[], 5).contains("no sequences"));

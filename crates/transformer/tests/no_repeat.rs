@@ -103,7 +103,8 @@ fn repeats(target: &[u32], n: usize) -> bool {
 }
 
 fn config(n: usize, max_length: usize) -> GenerateConfig {
-    GenerateConfig::new(BOS, max_length)
+    GenerateConfig::new(max_length)
+        .with_bos_id(Some(BOS))
         .with_eos_id(Some(EOS))
         .with_no_repeat_ngram(n)
 }
@@ -282,7 +283,8 @@ fn the_banned_tokens_are_those_of_hugging_face() {
     for Case { n, tokens, banned } in cases {
         // A beam as wide as the vocabulary continues the prefix with every allowed token.
         let prefix = &tokens[1..];
-        let config = GenerateConfig::new(BOS, tokens.len())
+        let config = GenerateConfig::new(tokens.len())
+            .with_bos_id(Some(BOS))
             .with_no_repeat_ngram(n)
             .with_method(beam(6))
             .with_n_best(6);
@@ -298,7 +300,8 @@ fn the_banned_tokens_are_those_of_hugging_face() {
 #[test]
 fn an_end_symbol_that_is_the_begin_symbol_is_allowed() {
     let toy = Toy::new(5, 1);
-    let config = GenerateConfig::new(EOS, 30)
+    let config = GenerateConfig::new(30)
+        .with_bos_id(Some(EOS))
         .with_eos_id(Some(EOS))
         .with_no_repeat_ngram(1);
     let found = search(&toy, &[], config);

@@ -26,7 +26,8 @@ pub fn length_settings(
     let task = ByLength::task_of(dataset)?;
     let model = lengthened(&run.model, task, &asked.lengths);
     let vocabularies = dataset.codec().vocabularies();
-    let longest = GenerateConfig::new(vocabularies.bos_id, model.max_len)
+    let longest = GenerateConfig::new(model.max_len)
+        .with_bos_id(Some(vocabularies.bos_id))
         .with_eos_id(vocabularies.eos_id)
         .with_method(method);
     let rows = batch_size.unwrap_or(1).min(asked.sequences);

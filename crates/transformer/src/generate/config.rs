@@ -131,15 +131,17 @@ impl LengthLimit {
 /// ```
 /// use transformer::generate::{GenerateConfig, Method};
 ///
-/// let config = GenerateConfig::new(1, 50).with_min_length(3);
+/// let config = GenerateConfig::new(50).with_bos_id(Some(1)).with_min_length(3);
 /// assert!(config.validate().is_ok());
 /// let error = config.with_min_length(60).validate().unwrap_err();
 /// assert_eq!(error.to_string(), "min_length is 60, but must be at most max_length (50)");
 /// ```
 #[derive(Config, Debug, PartialEq)]
 pub struct GenerateConfig {
-    /// Id of the begin symbol, the token that precedes every target.
-    pub bos_id: u32,
+    /// Id of the begin symbol, the token that precedes every target: `decoder_start_token_id` in
+    /// Hugging Face transformers. With `None`, the default, each target needs a prefix, as the
+    /// prompt of a language model.
+    pub bos_id: Option<u32>,
     /// Id of the end symbol, the token that ends a target. With `None`, the default, targets end at
     /// their maximum length, or earlier if every next token is banned.
     pub eos_id: Option<u32>,
@@ -182,9 +184,8 @@ pub struct GenerateConfig {
     #[config(default = false)]
     pub force_end: bool,
     /// Whether a beam search normalises the logits before the constraints change them, as in
-    /// Hugging Face transformers. The probabilities of the allowed tokens then need not sum to 1,
-    /// and the tokens of a forced prefix have probability 1. Otherwise, as in CTranslate2, the
-    /// probabilities of the allowed tokens sum to 1.
+    /// Hugging Face transformers. The probabilities of the allowed tokens then need not sum to 1.
+    /// Otherwise, as in CTranslate2, they do.
     #[config(default = false)]
     pub normalize_first: bool,
     /// Limit of the target length that depends on the source length, in addition to `max_length`.
@@ -345,7 +346,10 @@ mod tests {
     #[test]
     fn each_method_decodes_its_number_of_rows() {
         let rows = |method| {
-            let config = GenerateConfig::new(1, 9).with_method(method).with_n_best(3);
+            let config = GenerateConfig::new(9)
+                .with_bos_id(Some(1))
+                .with_method(method)
+                .with_n_best(3);
             config.rows_per_source()
         };
         let sample = Method::Sample {

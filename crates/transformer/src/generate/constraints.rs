@@ -1,7 +1,6 @@
 //! Constraints on the next token.
 
 use std::collections::HashSet;
-use std::iter;
 
 use super::config::GenerateConfig;
 
@@ -45,13 +44,15 @@ pub(super) fn constrain(
 /// forced prefix.
 fn ban_repeated(logits: &mut [f32], target: &[u32], config: &GenerateConfig) {
     let n = config.no_repeat_ngram;
-    // With fewer than `n` tokens, including the begin symbol, there is no n-gram to repeat.
-    if n == 0 || target.len() + 1 < n {
-        return;
-    }
-    let tokens: Vec<u32> = iter::once(config.bos_id)
+    let tokens: Vec<u32> = config
+        .bos_id
+        .into_iter()
         .chain(target.iter().copied())
         .collect();
+    // With fewer than `n` tokens, there is no n-gram to repeat.
+    if n == 0 || tokens.len() < n {
+        return;
+    }
     let last = &tokens[tokens.len() - (n - 1)..];
     for ngram in tokens.windows(n) {
         let token = ngram[n - 1];
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn the_repetition_penalty_makes_every_repeated_token_less_likely() {
         let mut logits = [3.0, -3.0, 0.5, -0.5];
-        let config = GenerateConfig::new(0, 9).with_repetition_penalty(1.5);
+        let config = GenerateConfig::new(9).with_repetition_penalty(1.5);
         constrain(&mut logits, &[1, 0, 1], &config, &HashSet::new());
         assert_eq!(logits, [2.0, -4.5, 0.5, -0.5]);
     }

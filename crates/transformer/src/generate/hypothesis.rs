@@ -7,10 +7,9 @@ pub struct Hypothesis {
     pub tokens: Vec<u32>,
     /// Log-probability of each token in nats, including the end symbol if the target is finished.
     ///
-    /// For tokens of a forced prefix, the model's own distribution is used, or probability 1 in a
-    /// beam search with [`normalize_first`](super::GenerateConfig::normalize_first). For all other
-    /// tokens, the constraints are applied to the distribution first, so that banned tokens have
-    /// probability 0. Temperature, `top_k` and `top_p` have no effect on the log-probabilities.
+    /// Tokens of a forced prefix have probability 1. For all other tokens, the constraints are
+    /// applied to the distribution first, so that banned tokens have probability 0. Temperature,
+    /// `top_k` and `top_p` have no effect on the log-probabilities.
     pub token_log_probabilities: Vec<f32>,
     /// Sum of `token_log_probabilities`.
     pub log_probability: f64,

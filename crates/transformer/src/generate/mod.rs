@@ -2,7 +2,7 @@
 //!
 //! Each step decodes one token per target. A cache keeps the keys and values of earlier tokens.
 //! [`Transformer::generate`](crate::Transformer::generate) and
-//! [`Decoder::generate`](crate::Decoder::generate) return complete targets;
+//! [`Decoder::complete`](crate::Decoder::complete) return complete targets;
 //! [`Transformer::stream`](crate::Transformer::stream) yields the tokens of each step. A
 //! [`Search`] uses its model only through the [`Autoregressive`] trait, so it also works with a
 //! model of your own.
@@ -14,7 +14,7 @@
 //!
 //! let device = Device::flex();
 //! let model = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2).init(&device)?;
-//! let config = GenerateConfig::new(1, 12)
+//! let config = GenerateConfig::new(12).with_bos_id(Some(1))
 //!     .with_eos_id(Some(2))
 //!     .with_method(Method::Beam { width: 5, length_penalty: LengthPenalty::Average })
 //!     .with_n_best(2);

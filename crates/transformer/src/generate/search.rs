@@ -38,7 +38,7 @@ use crate::sequence::check_sequences;
 ///     }
 /// }
 ///
-/// let config = GenerateConfig::new(2, 10).with_eos_id(Some(0));
+/// let config = GenerateConfig::new(10).with_bos_id(Some(2)).with_eos_id(Some(0));
 /// let mut search = Search::new(Count, vec![Vec::new()], config)?;
 /// let first = search.next().unwrap()?;
 /// assert_eq!(first[0].token, 3);
@@ -54,6 +54,9 @@ pub struct Search<M> {
     sources: Vec<Source>,
     /// Unfinished targets, ordered by source.
     rows: Vec<Row>,
+    /// Number of tokens at the end of every row that the model has not read, begin symbol
+    /// included. It exceeds 1 while all rows follow their prefixes.
+    unread: usize,
     /// New tokens of the current step.
     new_tokens: Vec<StepToken>,
 }
@@ -66,8 +69,8 @@ impl<M: Autoregressive> Search<M> {
     ///
     /// # Errors
     ///
-    /// A setting is not valid, there is no source, a prefix is longer than `max_length`, or a token
-    /// is not in the vocabulary.
+    /// A setting is not valid, there is no source, a prefix is longer than `max_length`, a token is
+    /// not in the vocabulary, or there is neither a begin symbol nor a prefix.
     pub fn new(
         model: M,
         prefixes: Vec<Vec<u32>>,
@@ -75,7 +78,7 @@ impl<M: Autoregressive> Search<M> {
     ) -> Result<Self, GenerateError> {
         config.validate()?;
         let vocab_size = model.vocab_size();
-        for (field, id) in [("bos_id", Some(config.bos_id)), ("eos_id", config.eos_id)] {
+        for (field, id) in [("bos_id", config.bos_id), ("eos_id", config.eos_id)] {
             if let Some(id) = id.filter(|&id| id as usize >= vocab_size) {
                 let expected = format!("less than the vocabulary size ({vocab_size})");
                 return Err(ConfigError::new(field, id, expected).into());
@@ -100,6 +103,10 @@ impl<M: Autoregressive> Search<M> {
             return Err(ConfigError::new("max_length", config.max_length, expected).into());
         }
         check_sequences(&prefixes, vocab_size, usize::MAX)?;
+        if config.bos_id.is_none() && prefixes.iter().any(Vec::is_empty) {
+            let expected = "an id of the vocabulary, because a prefix is empty";
+            return Err(ConfigError::new("bos_id", "none", expected).into());
+        }
         let rows = (0..prefixes.len())
             .map(|source| Row {
                 source,
@@ -120,6 +127,7 @@ impl<M: Autoregressive> Search<M> {
             forbidden,
             sources: sources.collect(),
             rows,
+            unread: usize::from(config.bos_id.is_some()),
             new_tokens: Vec::new(),
             config,
         })
@@ -186,17 +194,7 @@ impl<M: Autoregressive> Search<M> {
         let is_first = is_beam && self.config.normalize_first;
         if let Some(&token) = self.sources[rows[0].source].prefix.get(length) {
             // The source still has a single row, because the prefix allows only one token per step.
-            let log_probability = if is_first {
-                0.0
-            } else {
-                (f64::from(logits[token as usize]) - log_sum_exp(logits)) as f32
-            };
-            let forced = Continuation {
-                row: 0,
-                token,
-                log_probability,
-            };
-            return self.extend(begin, &rows[0], &forced);
+            return self.extend(begin, &rows[0], &forced(token));
         }
         for (row, logits) in rows.iter().zip(logits.chunks_mut(vocab_size)) {
             if is_first {
@@ -329,19 +327,45 @@ impl<M: Autoregressive> Search<M> {
         source.record(hypothesis, self.config.n_kept());
     }
 
-    /// Extends a row by the token of `continuation`. Keeps the new row for the next step, or
-    /// records it as an unfinished hypothesis if it has the maximum length.
+    /// Extends a row by the token of `continuation`.
     fn extend(&mut self, begin: usize, row: &Row, continuation: &Continuation) {
         self.report(begin, row.source, continuation);
         let mut child = row.clone();
         child.parent = begin + continuation.row;
         child.tokens.push(continuation.token);
         child.add(continuation.log_probability);
-        if child.tokens.len() == self.sources[child.source].max_length {
-            self.record_unfinished(child);
+        self.keep(child);
+    }
+
+    /// Keeps a row for the next step, or records it as an unfinished hypothesis if it has the
+    /// maximum length.
+    fn keep(&mut self, row: Row) {
+        if row.tokens.len() == self.sources[row.source].max_length {
+            self.record_unfinished(row);
         } else {
-            self.rows.push(child);
+            self.rows.push(row);
         }
+    }
+
+    /// Extends every row by the next token of its prefix, without the model: it reads all of these
+    /// tokens in one pass, once a row has no more of them. Returns false, and changes nothing, if
+    /// this is so already.
+    fn follow_prefixes(&mut self) -> bool {
+        let next = |row: &Row| self.sources[row.source].prefix.get(row.tokens.len());
+        let Some(tokens) = self.rows.iter().map(next).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let tokens: Vec<u32> = tokens.into_iter().copied().collect();
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        for (index, (mut row, token)) in rows.zip(tokens).enumerate() {
+            let forced = forced(token);
+            self.report(index, row.source, &forced);
+            row.tokens.push(token);
+            row.add(forced.log_probability);
+            self.keep(row);
+        }
+        self.unread += 1;
+        true
     }
 
     /// Adds a token to the new tokens of the current step.
@@ -368,11 +392,20 @@ impl<M: Autoregressive> Iterator for Search<M> {
         if self.rows.is_empty() {
             return None;
         }
+        if self.follow_prefixes() {
+            return Some(Ok(std::mem::take(&mut self.new_tokens)));
+        }
         let unfinished = std::mem::take(&mut self.rows);
         let parents: Vec<usize> = unfinished.iter().map(|row| row.parent).collect();
-        let last = |row: &Row| *row.tokens.last().unwrap_or(&self.config.bos_id);
-        let tokens: Vec<u32> = unfinished.iter().map(last).collect();
-        let mut logits = self.model.step(&parents, &tokens);
+        let bos = self.config.bos_id.as_slice();
+        let unread = std::mem::replace(&mut self.unread, 1);
+        let tokens = unfinished.iter().map(|row| match row.tokens.len() {
+            length if length >= unread => row.tokens[length - unread..].to_vec(),
+            _ => [bos, &row.tokens].concat(),
+        });
+        let tokens: Vec<Vec<u32>> = tokens.collect();
+        let tokens: Vec<&[u32]> = tokens.iter().map(Vec::as_slice).collect();
+        let mut logits = self.model.read(&parents, &tokens);
         let vocab_size = self.model.vocab_size();
         assert_eq!(
             logits.len(),
@@ -399,6 +432,15 @@ impl<M: Autoregressive> Iterator for Search<M> {
             begin = end;
         }
         Some(Ok(std::mem::take(&mut self.new_tokens)))
+    }
+}
+
+/// Returns the continuation by a token of a forced prefix, which has probability 1.
+fn forced(token: u32) -> Continuation {
+    Continuation {
+        row: 0,
+        token,
+        log_probability: 0.0,
     }
 }
 

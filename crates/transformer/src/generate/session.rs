@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::Device;
 
 use super::autoregressive::Autoregressive;
 use super::config::GenerateConfig;
@@ -63,13 +63,20 @@ impl Autoregressive for DecoderSession<'_> {
     }
 
     fn step(&mut self, parents: &[usize], tokens: &[u32]) -> Vec<f32> {
+        let tokens: Vec<&[u32]> = tokens.chunks(1).collect();
+        self.read(parents, &tokens)
+    }
+
+    fn read(&mut self, parents: &[usize], tokens: &[&[u32]]) -> Vec<f32> {
         self.cache.branch(parents);
-        let ids: Vec<i64> = tokens.iter().map(|&token| token.into()).collect();
-        let ids = TensorData::new(ids, [tokens.len(), 1]);
-        let ids = Tensor::<2, Int>::from_data(ids, &self.device);
+        let ids = pad_sequences(tokens, 0, &self.device);
+        let length = ids.dims()[1];
         let memory = self.memory.as_ref();
-        let logits = self.decoder.forward(ids, memory, &mut self.cache);
-        let logits = logits.into_data().convert::<f32>();
+        let mut states = self.decoder.forward_states(ids, memory, &mut self.cache);
+        if length > 1 {
+            states = states.narrow(1, length - 1, 1);
+        }
+        let logits = self.decoder.logits(states).into_data().convert::<f32>();
         logits
             .try_into_vec()
             .expect("the logits were converted to f32")
@@ -77,43 +84,57 @@ impl Autoregressive for DecoderSession<'_> {
 }
 
 impl Decoder {
-    /// Continues prefixes, as a language model does.
+    /// Continues prompts: with a memory as the decoder of a whole model does, without one as a
+    /// language model does.
     ///
-    /// The decoder must not have cross-attention. The begin symbol precedes every prefix. Returns
-    /// up to `n_best` hypotheses per prefix, best first.
+    /// The begin symbol, if there is one, precedes every prompt. Returns up to `n_best` hypotheses
+    /// for each prompt, the best first; their tokens begin with the prompt. Prompts are read in one
+    /// pass, as far as the shortest of them reaches.
     ///
     /// ```
-    /// use burn::tensor::Device;
-    /// use transformer::TransformerConfig;
+    /// use burn::tensor::{Device, Tensor};
     /// use transformer::generate::GenerateConfig;
+    /// use transformer::{Memory, TransformerConfig};
     ///
+    /// let device = Device::flex();
     /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
-    /// let model = config.init_decoder_only(&Device::flex())?;
-    /// let hypotheses = model.generate(&[vec![5, 6], vec![]], &GenerateConfig::new(1, 8))?;
+    ///
+    /// let language_model = config.init_decoder_only(&device)?;
+    /// let prompts = [vec![5, 6], vec![7]];
+    /// let hypotheses = language_model.complete(None, &prompts, &GenerateConfig::new(8))?;
     /// assert_eq!(hypotheses[0][0].tokens[..2], [5, 6]);
     /// assert_eq!(hypotheses[1][0].tokens.len(), 8);
+    ///
+    /// // The memory of one source: three vectors of an encoder of your own.
+    /// let decoder = config.init_decoder(&device)?;
+    /// let memory = Memory::from(Tensor::<3>::ones([1, 3, 16], &device));
+    /// let search = GenerateConfig::new(8).with_bos_id(Some(1));
+    /// let hypotheses = decoder.complete(&memory, &[[]], &search)?;
+    /// assert_eq!(hypotheses[0][0].tokens.len(), 8);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// A setting is not valid, there is no prefix, the decoder cannot process a prefix, or its
-    /// logits are not finite.
+    /// A setting is not valid, there is no prompt, a prompt is empty and there is no begin symbol,
+    /// the decoder cannot process a prompt, or its logits are not finite.
     ///
     /// # Panics
     ///
-    /// If the decoder has cross-attention.
-    pub fn generate(
+    /// If a decoder with cross-attention gets no memory, or a decoder without it gets a memory, or
+    /// the memory has not one source for each prompt.
+    pub fn complete<'a>(
         &self,
-        prefixes: &[impl AsRef<[u32]>],
+        memory: impl Into<Option<&'a Memory>>,
+        prompts: &[impl AsRef<[u32]>],
         config: &GenerateConfig,
     ) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
-        let prefixes: Vec<&[u32]> = prefixes.iter().map(AsRef::as_ref).collect();
-        let device = self.input.table().device();
-        fused::in_pool(&device, || self.stream(&prefixes, config)?.run())
+        let prompts: Vec<&[u32]> = prompts.iter().map(AsRef::as_ref).collect();
+        let (memory, device) = (memory.into(), self.input.table().device());
+        fused::in_pool(&device, || self.stream(memory, &prompts, config)?.run())
     }
 
-    /// Continues prefixes as [`generate`](Self::generate) does, but returns an iterator over the
+    /// Continues prompts as [`complete`](Self::complete) does, but returns an iterator over the
     /// steps.
     ///
     /// ```
@@ -124,8 +145,8 @@ impl Decoder {
     /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
     /// let model = config.init_decoder_only(&Device::flex())?;
     ///
-    /// // The steps begin with the tokens of the prefix.
-    /// let mut steps = model.stream(&[[5, 6]], &GenerateConfig::new(1, 8))?;
+    /// // The steps begin with the tokens of the prompt.
+    /// let mut steps = model.stream(None, &[[5, 6]], &GenerateConfig::new(8))?;
     /// let tokens: Result<Vec<u32>, _> =
     ///     steps.by_ref().take(3).map(|step| Ok::<_, GenerateError>(step?[0].token)).collect();
     /// let tokens = tokens?;
@@ -139,19 +160,21 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// The errors of [`generate`](Self::generate). Logits that are not finite are reported later,
+    /// The errors of [`complete`](Self::complete). Logits that are not finite are reported later,
     /// by the step that computes them.
     ///
     /// # Panics
     ///
-    /// The first step panics if the decoder has cross-attention.
-    pub fn stream(
+    /// In the same cases as [`complete`](Self::complete).
+    pub fn stream<'a>(
         &self,
-        prefixes: &[impl AsRef<[u32]>],
+        memory: impl Into<Option<&'a Memory>>,
+        prompts: &[impl AsRef<[u32]>],
         config: &GenerateConfig,
     ) -> Result<Generation<'_>, GenerateError> {
-        let prefixes = prefixes.iter().map(|prefix| prefix.as_ref().to_vec());
-        self.search(None, prefixes.collect(), config)
+        let memory: Option<&Memory> = memory.into();
+        let prompts = prompts.iter().map(|prompt| prompt.as_ref().to_vec());
+        self.search(memory.cloned(), prompts.collect(), config)
     }
 
     /// Begins a search with one prefix per source.
@@ -161,6 +184,19 @@ impl Decoder {
         prefixes: Vec<Vec<u32>>,
         config: &GenerateConfig,
     ) -> Result<Generation<'_>, GenerateError> {
+        let attends = self.layers[0].cross_attention.is_some();
+        assert_eq!(
+            attends,
+            memory.is_some(),
+            "a decoder with cross-attention needs a memory, and one without it takes none"
+        );
+        if let Some(memory) = &memory {
+            let (sources, prompts) = (memory.states.dims()[0], prefixes.len());
+            assert_eq!(
+                sources, prompts,
+                "the memory has {sources} sources, but there are {prompts} prompts"
+            );
+        }
         if let Some(max_len) = self.max_len()
             && config.max_length > max_len
         {
@@ -188,7 +224,7 @@ impl Transformer {
     ///
     /// // Targets begin after token 1, and end with token 2 or at their maximum length.
     /// let beam = Method::Beam { width: 4, length_penalty: LengthPenalty::Gnmt { alpha: 0.6 } };
-    /// let config = GenerateConfig::new(1, 12).with_eos_id(Some(2)).with_method(beam);
+    /// let config = GenerateConfig::new(12).with_bos_id(Some(1)).with_eos_id(Some(2)).with_method(beam);
     /// let hypotheses = model.generate(&[vec![5, 6, 7], vec![8, 9]], &config)?;
     /// assert_eq!(hypotheses.len(), 2);
     /// assert!(hypotheses[0][0].tokens.len() <= 12);
@@ -221,7 +257,7 @@ impl Transformer {
     /// let model = config.init_seeded(1, &Device::flex())?;
     ///
     /// let (sources, prefixes) = ([[5, 6, 7]], [[9, 10]]);
-    /// let hypotheses = model.complete(&sources, &prefixes, &GenerateConfig::new(1, 12))?;
+    /// let hypotheses = model.complete(&sources, &prefixes, &GenerateConfig::new(12).with_bos_id(Some(1)))?;
     /// assert_eq!(hypotheses[0][0].tokens[..2], [9, 10]);
     /// assert_eq!(hypotheses[0][0].tokens.len(), 12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -260,10 +296,10 @@ impl Transformer {
     /// let model = config.init_seeded(1, &Device::flex())?;
     ///
     /// let mut tokens = Vec::new();
-    /// for step in model.stream(&[[5, 6, 7]], &GenerateConfig::new(1, 12))? {
+    /// for step in model.stream(&[[5, 6, 7]], &GenerateConfig::new(12).with_bos_id(Some(1)))? {
     ///     tokens.push(step?[0].token); // one row: print the token as it comes
     /// }
-    /// let hypotheses = model.generate(&[[5, 6, 7]], &GenerateConfig::new(1, 12))?;
+    /// let hypotheses = model.generate(&[[5, 6, 7]], &GenerateConfig::new(12).with_bos_id(Some(1)))?;
     /// assert_eq!(hypotheses[0][0].tokens, tokens);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -294,7 +330,7 @@ impl Transformer {
     ///
     /// // Each step has one token for each source; the steps begin with the tokens of the prefixes.
     /// let (sources, prefixes) = ([vec![5, 6, 7], vec![8]], [[9, 10], [11, 12]]);
-    /// let config = GenerateConfig::new(1, 6);
+    /// let config = GenerateConfig::new(6).with_bos_id(Some(1));
     /// let mut targets = [Vec::new(), Vec::new()];
     /// for step in model.stream_completion(&sources, &prefixes, &config)? {
     ///     for token in step? {

@@ -151,10 +151,12 @@ mod tests {
             let sources: Vec<Vec<u32>> = (1..9)
                 .map(|n| (0..n).map(|i| 3 + (i * n) % 20).collect())
                 .collect();
-            let config = GenerateConfig::new(1, 12).with_method(Method::Beam {
-                width: 3,
-                length_penalty: LengthPenalty::Average,
-            });
+            let config = GenerateConfig::new(12)
+                .with_bos_id(Some(1))
+                .with_method(Method::Beam {
+                    width: 3,
+                    length_penalty: LengthPenalty::Average,
+                });
             let all = model.generate(&sources, &config).unwrap();
             for (source, found) in sources.iter().zip(&all) {
                 let alone = model.generate(&[source], &config).unwrap();

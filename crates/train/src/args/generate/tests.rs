@@ -28,7 +28,12 @@ fn config(flags: &str) -> Result<GenerateConfig, UsageError> {
 #[test]
 fn the_default_is_greedy_with_room_for_the_longest_target() {
     let config = config("").unwrap();
-    assert_eq!(config, GenerateConfig::new(1, 17).with_eos_id(Some(2)));
+    assert_eq!(
+        config,
+        GenerateConfig::new(17)
+            .with_bos_id(Some(1))
+            .with_eos_id(Some(2))
+    );
 }
 
 #[test]
@@ -40,10 +45,12 @@ fn the_usual_batch_fits_into_memory() {
             .clone()
             .with_n_decoder_layers(layers)
             .with_d_model(1024);
-        let generation = GenerateConfig::new(1, 10_000).with_method(Method::Beam {
-            width: beam,
-            length_penalty: LengthPenalty::None,
-        });
+        let generation = GenerateConfig::new(10_000)
+            .with_bos_id(Some(1))
+            .with_method(Method::Beam {
+                width: beam,
+                length_penalty: LengthPenalty::None,
+            });
         usual_batch_size(&generation, &model, default)
     };
     // At most 4e9 elements fit into memory, and a target takes 2 * layers * 1024 * 10,000.

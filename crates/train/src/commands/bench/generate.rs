@@ -72,7 +72,8 @@ fn generation(sizes: &Sizes, beam: usize) -> GenerateConfig {
             length_penalty: LengthPenalty::Average,
         },
     };
-    GenerateConfig::new(BOS, sizes.length)
+    GenerateConfig::new(sizes.length)
+        .with_bos_id(Some(BOS))
         .with_eos_id(Some(EOS))
         .with_min_length(sizes.length)
         .with_method(method)

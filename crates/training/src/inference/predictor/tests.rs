@@ -28,7 +28,7 @@ fn json_repeats_the_source_as_it_was_written() {
     let run = run();
     let vocabularies = run.dataset.codec().vocabularies();
     let generation = Generation {
-        config: GenerateConfig::new(vocabularies.bos_id, 4),
+        config: GenerateConfig::new(4).with_bos_id(Some(vocabularies.bos_id)),
         prefix: Vec::new(),
         alignments: true,
         extends: false,
@@ -98,7 +98,8 @@ fn a_beam_search_is_streamed_as_a_whole() {
         width: 3,
         length_penalty: LengthPenalty::None,
     };
-    let config = GenerateConfig::new(bos_id, 4)
+    let config = GenerateConfig::new(4)
+        .with_bos_id(Some(bos_id))
         .with_method(method)
         .with_n_best(2);
     let generation = Generation {
