@@ -1,5 +1,5 @@
-//! Measures the time to generate targets of a fixed length with a small model, and the time of the
-//! search alone.
+//! Measures the time to generate targets of a fixed length with a small model, the time to read a
+//! prompt, and the time of the search alone.
 //!
 //! Run with `cargo bench -p transformer --bench generate`.
 #![allow(missing_docs)] // Criterion's macros create public functions.
@@ -62,6 +62,27 @@ fn tiny(criterion: &mut Criterion) {
     group.finish();
 }
 
+/// Measures the first token after a prompt of 512 tokens, by a language model.
+fn prompt(criterion: &mut Criterion) {
+    let decoder = TransformerConfig::new(1, 32_000)
+        .with_d_model(256)
+        .with_n_heads(4)
+        .with_d_ff(1024)
+        .with_n_decoder_layers(4)
+        .with_max_len(520)
+        .init_decoder_only(&Device::flex())
+        .expect("the configuration is valid");
+    let prompt: Vec<u32> = (0..512).map(|i| i * 61 % 32_000).collect();
+    let config = GenerateConfig::new(513);
+    criterion.bench_function("prompt of 512 tokens", |bencher| {
+        bencher.iter(|| {
+            decoder
+                .complete(None, &[&prompt], &config)
+                .expect("the input is valid")
+        });
+    });
+}
+
 /// A model that takes almost no time, because its logits are always the same.
 struct Free(Vec<f32>);
 
@@ -96,5 +117,5 @@ fn search(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, tiny, search);
+criterion_group!(benches, tiny, prompt, search);
 criterion_main!(benches);

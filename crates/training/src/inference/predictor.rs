@@ -34,7 +34,9 @@ use crate::run::checkpoint::TrainedRun;
 ///
 /// let vocabularies = run.dataset.codec().vocabularies();
 /// let generation = Generation {
-///     config: GenerateConfig::new(5).with_bos_id(Some(vocabularies.bos_id)).with_eos_id(vocabularies.eos_id),
+///     config: GenerateConfig::new(5)
+///         .with_bos_id(Some(vocabularies.bos_id))
+///         .with_eos_id(vocabularies.eos_id),
 ///     prefix: run.dataset.codec().encode_target("7")?,
 ///     alignments: false,
 ///     extends: true,
@@ -132,7 +134,8 @@ impl<'a> Predictor<'a> {
     /// let model = config.model.init_seeded(config.seed, &Device::flex())?;
     /// let run = TrainedRun { config, dataset, step: 0, model };
     /// let generation = Generation {
-    ///     config: GenerateConfig::new(4).with_bos_id(Some(run.dataset.codec().vocabularies().bos_id)),
+    ///     config: GenerateConfig::new(4)
+    ///         .with_bos_id(Some(run.dataset.codec().vocabularies().bos_id)),
     ///     prefix: Vec::new(),
     ///     alignments: false,
     ///     extends: false,

@@ -74,7 +74,8 @@ impl GenerateDefaults {
                 length_penalty,
             },
         };
-        GenerateConfig::new(self.bos_id, self.max_length.unwrap_or(max_length))
+        GenerateConfig::new(self.max_length.unwrap_or(max_length))
+            .with_bos_id(Some(self.bos_id))
             .with_eos_id(self.eos_id)
             .with_method(method)
             .with_min_length(self.min_length)

@@ -224,7 +224,8 @@ impl Transformer {
     ///
     /// // Targets begin after token 1, and end with token 2 or at their maximum length.
     /// let beam = Method::Beam { width: 4, length_penalty: LengthPenalty::Gnmt { alpha: 0.6 } };
-    /// let config = GenerateConfig::new(12).with_bos_id(Some(1)).with_eos_id(Some(2)).with_method(beam);
+    /// let config = GenerateConfig::new(12).with_bos_id(Some(1)).with_eos_id(Some(2));
+    /// let config = config.with_method(beam);
     /// let hypotheses = model.generate(&[vec![5, 6, 7], vec![8, 9]], &config)?;
     /// assert_eq!(hypotheses.len(), 2);
     /// assert!(hypotheses[0][0].tokens.len() <= 12);
@@ -257,7 +258,8 @@ impl Transformer {
     /// let model = config.init_seeded(1, &Device::flex())?;
     ///
     /// let (sources, prefixes) = ([[5, 6, 7]], [[9, 10]]);
-    /// let hypotheses = model.complete(&sources, &prefixes, &GenerateConfig::new(12).with_bos_id(Some(1)))?;
+    /// let config = GenerateConfig::new(12).with_bos_id(Some(1));
+    /// let hypotheses = model.complete(&sources, &prefixes, &config)?;
     /// assert_eq!(hypotheses[0][0].tokens[..2], [9, 10]);
     /// assert_eq!(hypotheses[0][0].tokens.len(), 12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -296,10 +298,11 @@ impl Transformer {
     /// let model = config.init_seeded(1, &Device::flex())?;
     ///
     /// let mut tokens = Vec::new();
-    /// for step in model.stream(&[[5, 6, 7]], &GenerateConfig::new(12).with_bos_id(Some(1)))? {
+    /// let config = GenerateConfig::new(12).with_bos_id(Some(1));
+    /// for step in model.stream(&[[5, 6, 7]], &config)? {
     ///     tokens.push(step?[0].token); // one row: print the token as it comes
     /// }
-    /// let hypotheses = model.generate(&[[5, 6, 7]], &GenerateConfig::new(12).with_bos_id(Some(1)))?;
+    /// let hypotheses = model.generate(&[[5, 6, 7]], &config)?;
     /// assert_eq!(hypotheses[0][0].tokens, tokens);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
