@@ -55,6 +55,9 @@ mod text_task;
 mod tokenize;
 #[path = "cli/training.rs"]
 mod training;
+#[cfg(unix)]
+#[path = "cli/visible.rs"]
+mod visible;
 #[path = "cli/weights.rs"]
 mod weights;
 

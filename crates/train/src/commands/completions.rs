@@ -14,5 +14,5 @@ use crate::terminal::output;
 pub(super) fn run(args: &CompletionsArgs) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "train", &mut script);
-    output::result(String::from_utf8(script)?.trim_end())
+    output::results(&String::from_utf8(script)?)
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use training::data::parallel::is_json_lines;
 use training::error::UsageError;
+use training::inference::one_line;
 
 const FLAG: &str = "--hypotheses";
 
@@ -92,7 +93,7 @@ impl HypothesesFile {
             })?
         } else {
             // A line break within an output would shift the lines after it.
-            hypothesis.replace(['\n', '\r'], " ")
+            one_line(hypothesis)
         };
         let written = writeln!(self.file, "{line}");
         written.with_context(|| self.unwritable())

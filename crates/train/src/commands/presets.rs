@@ -17,12 +17,12 @@ use crate::terminal::output;
 pub(super) fn run(args: &PresetsArgs) -> Result<()> {
     if let Some(name) = &args.preset {
         let config = RunConfig::of_preset(name).expect("the parser knows presets only");
-        return output::result(file_of(&config, name).trim_end());
+        return output::results(&file_of(&config, name));
     }
     for Preset { name, summary } in Preset::all() {
         output::result(&format!("{name:<15} {summary}"))?;
     }
-    output::result(
+    output::results(
         "\n`train presets NAME > run.toml` writes all settings of a preset for `fit --config`.",
     )
 }

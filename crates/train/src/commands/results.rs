@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use burn::module::Module;
-use console::style;
+use console::{StyledObject, style};
 use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::synthetic::AnnotatedCopy;
@@ -54,7 +54,7 @@ pub(super) fn report(
     let shown = test.decoded.iter().enumerate();
     if let Some(scores) = test.texts {
         for (index, decoded) in shown.take(samples) {
-            print_sample(dataset, index, decoded, "")?;
+            print_sample(dataset, index, decoded, None)?;
         }
         output::result(&format!(
             "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {} validation pairs, {took}, {:.2} % of it waiting for data",
@@ -123,18 +123,23 @@ fn print_decoded(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Resu
     } else {
         style("(wrong)").red()
     };
-    print_sample(dataset, index, decoded, &format!("  {mark}"))
+    print_sample(dataset, index, decoded, Some(mark))
 }
 
 /// Prints the source, the reference and the output of an example. `index` is its index in the
 /// split, which only the references of texts need.
-fn print_sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded, mark: &str) -> Result<()> {
+fn print_sample(
+    dataset: &dyn Dataset,
+    index: usize,
+    decoded: &Decoded,
+    mark: Option<StyledObject<&str>>,
+) -> Result<()> {
     let source = dataset.codec().decode_source(&decoded.example.source);
     output::result(&format!("source   {source}"))?;
     let reference = dataset.scorer().reference(index, &decoded.example);
     output::result(&format!("expected {reference}"))?;
     let text = dataset.codec().decode_target(&decoded.output);
-    output::result(&format!("decoded  {text}{mark}"))
+    output::marked(&format!("decoded  {text}"), mark)
 }
 
 /// Prints the best evaluation of a finished run, the folder of the run, and the commands that the
@@ -151,8 +156,9 @@ pub(super) fn say_what_next(folder: &Path, state: &TrainingState) {
         });
     }
     let run = quoted(&folder.display().to_string());
-    output::note(&format!(
-        "everything about this run: {}\nnext:\n  train eval {run}\n  train generate {run}\n  train plot {run}",
-        folder.display()
-    ));
+    output::note(&format!("everything about this run: {}", folder.display()));
+    output::note("next:");
+    for command in ["eval", "generate", "plot"] {
+        output::note(&format!("  train {command} {run}"));
+    }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use training::data::parallel::{Pieces, Tokenizer, TokenizerPair};
 use training::data::{DataConfig, Dataset};
 use training::error::{UsageError, quote};
-use training::inference::{Line, Unreadable};
+use training::inference::{Line, Unreadable, one_line};
 use training::run::read_config;
 
 use crate::args::{Side, TokenizeArgs, name_of};
@@ -38,7 +38,7 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
         let converted = line.and_then(|line| {
             if args.decode {
                 let ids = ids(&line, &pieces, args.ids)?;
-                Ok(vocabulary.decode(&ids))
+                Ok(one_line(&vocabulary.decode(&ids)))
             } else {
                 let n = line.text.len();
                 if n > LONGEST {

@@ -223,10 +223,10 @@ pub(super) fn train(
             checkpoint,
         } => {
             output::note(&format!(
-                "stopped after step {step} by {by}; the step is saved in {}; resume with\n  train resume {}",
-                checkpoint.display(),
-                path.display()
+                "stopped after step {step} by {by}; the step is saved in {}; resume with",
+                checkpoint.display()
             ));
+            output::note(&format!("  train resume {}", path.display()));
             Ok(Exit::stopped_by(by))
         }
     }

@@ -8,6 +8,7 @@ use training::run::{RunData, seed_groups};
 use super::run::RunReport;
 use super::settings::{Setting, settings};
 use crate::plot::{Plot, Progress, RunPlot, SERIES};
+use crate::terminal::output::visible;
 
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
@@ -58,7 +59,7 @@ pub fn page(runs: &[RunData], reports: &[RunReport]) -> Result<String> {
         // occurs in strings only.
         (
             "{{data}}",
-            serde_json::to_string(&data)?.replace('<', "\\u003c"),
+            visible(&serde_json::to_string(&data)?).replace('<', "\\u003c"),
         ),
         (
             "{{script}}",
@@ -112,7 +113,7 @@ fn fill(template: &str, values: &[(&str, String)]) -> String {
 
 /// Escapes a text that becomes the contents of an HTML element or of an attribute.
 fn escaped(text: &str) -> String {
-    let text = text.replace('&', "&amp;").replace('"', "&quot;");
+    let text = visible(text).replace('&', "&amp;").replace('"', "&quot;");
     text.replace('<', "&lt;").replace('>', "&gt;")
 }
 

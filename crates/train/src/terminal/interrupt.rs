@@ -98,7 +98,8 @@ pub(super) fn stop_at_once(by: &str) -> ! {
         } else {
             "stopped at once; training has ended, so only test the model with"
         };
-        output::note(&format!("{next}\n  train resume {folder}"));
+        output::note(next);
+        output::note(&format!("  train resume {folder}"));
     }
     std::process::exit(Exit::stopped_by(by).code().into())
 }

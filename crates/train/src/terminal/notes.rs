@@ -35,9 +35,7 @@ pub(super) fn listen() {
     };
     let filter = filter.expect("the default filters are valid");
     let others = filter_fn(|event| ![NOTE, PROGRESS].contains(&event.target()));
-    let log = fmt::layer()
-        .with_writer(LogLine::default)
-        .with_ansi(console::colors_enabled_stderr());
+    let log = fmt::layer().with_writer(LogLine::default).with_ansi(false);
     let ours = Targets::new().with_targets([(NOTE, Level::INFO), (PROGRESS, Level::INFO)]);
     registry()
         .with(log.with_filter(filter.and(others)))

@@ -1,12 +1,13 @@
 //! Prints lines on stdout and stderr, and handles streams that are closed or full.
 
-use std::io::{ErrorKind, Write};
+use std::fmt::Write as _;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use anyhow::{Context, Result};
-use console::style;
+use console::{StyledObject, style};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
@@ -63,7 +64,26 @@ fn is_silent() -> bool {
     verbosity() == Verbosity::Silent
 }
 
-/// Prints a line of a result. While the dashboard owns the screen, the line is held back.
+/// Returns a text in which control characters are escaped as in JSON. Whatever a file, a folder's
+/// name or a model contains is printed in this form, because a terminal obeys control characters.
+pub fn visible(text: &str) -> String {
+    escaped(text, &[])
+}
+
+/// Returns a text in which all control characters but those in `kept` are escaped.
+fn escaped(text: &str, kept: &[char]) -> String {
+    let mut visible = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && !kept.contains(&c) {
+            write!(visible, "\\u{:04x}", u32::from(c)).expect("a string can be written");
+        } else {
+            visible.push(c);
+        }
+    }
+    visible
+}
+
+/// Prints a line of a result, with visible control characters. While the dashboard owns the screen, the line is held back.
 ///
 /// A closed stdout, as in `train | head`, is not an error, so that a run continues without a
 /// reader. Its results are also in its folder.
@@ -72,13 +92,35 @@ fn is_silent() -> bool {
 ///
 /// If stdout is open, but cannot be written.
 pub fn result(line: &str) -> Result<()> {
-    if screen::hold(Stream::Stdout, line) {
-        return Ok(());
-    }
-    stream(&format!("{line}\n")).map(|_| ())
+    marked(line, None)
 }
 
-/// Prints a result: as a line of JSON if `json` is true, else the text that `words` returns.
+/// Prints the lines of a result, as [`result`] prints each.
+///
+/// # Errors
+///
+/// If stdout is open, but cannot be written.
+pub fn results(lines: &str) -> Result<()> {
+    lines.lines().try_for_each(result)
+}
+
+/// Prints a line of a result as [`result`] does, and a coloured mark after it.
+///
+/// # Errors
+///
+/// If stdout is open, but cannot be written.
+pub fn marked(line: &str, mark: Option<StyledObject<&str>>) -> Result<()> {
+    let mut line = visible(line);
+    if let Some(mark) = mark {
+        line += &format!("  {mark}");
+    }
+    if screen::hold(Stream::Stdout, &line) {
+        return Ok(());
+    }
+    write_out(&format!("{line}\n")).map(|_| ())
+}
+
+/// Prints a result: as a line of JSON if `json` is true, else the lines that `words` returns.
 ///
 /// # Errors
 ///
@@ -87,17 +129,26 @@ pub fn json_or(json: bool, value: &impl Serialize, words: impl FnOnce() -> Strin
     if json {
         result(&serde_json::to_string(value)?)
     } else {
-        result(&words())
+        results(&words())
     }
 }
 
-/// Prints `text` at once, without adding a line break, unless the program is silent. Returns
-/// `Break` if stdout is closed.
+/// Prints texts of a model at once, without adding a line break, unless the program is silent. A
+/// terminal gets their control characters escaped, a file or a pipe as they are. Returns `Break` if
+/// stdout is closed.
 ///
 /// # Errors
 ///
 /// If stdout is open, but cannot be written.
 pub fn stream(text: &str) -> Result<ControlFlow<()>> {
+    if std::io::stdout().is_terminal() {
+        write_out(&escaped(text, &['\n', '\t']))
+    } else {
+        write_out(text)
+    }
+}
+
+fn write_out(text: &str) -> Result<ControlFlow<()>> {
     if is_silent() {
         return Ok(ControlFlow::Continue(()));
     }
@@ -132,19 +183,23 @@ pub fn warn(line: &str) {
     if is_silent() {
         return;
     }
-    let warning = style("warning:").for_stderr().yellow();
-    message(&format!("{warning} {line}"));
+    message_after(&style("warning: ").for_stderr().yellow().to_string(), line);
 }
 
 /// Prints an error on stderr.
 pub fn error(line: &str) {
-    let error = style("error:").for_stderr().red();
-    message(&format!("{error} {line}"));
+    message_after(&style("error: ").for_stderr().red().to_string(), line);
 }
 
-/// Prints a line on stderr, even if the program is quiet. While the dashboard owns the screen, the
-/// line is held back. A stderr that cannot be written is not an error.
+/// Prints a line on stderr with visible control characters, even if the program is quiet. While the
+/// dashboard owns the screen, the line is held back. A stderr that cannot be written is not an error.
 pub fn message(line: &str) {
+    message_after("", line);
+}
+
+/// Prints `begin`, which may have colours, and then a line as [`message`] does.
+pub(super) fn message_after(begin: &str, line: &str) {
+    let line = &format!("{begin}{}", visible(line));
     if !screen::hold(Stream::Stderr, line) {
         // One write for the line and its end, so that other processes print nothing between them.
         let line = format!("{line}\n");

@@ -92,8 +92,12 @@ impl RunView {
         };
         let run = run.lock().unwrap_or_else(PoisonError::into_inner);
         let (width, _) = size().unwrap_or((80, 24));
-        let charts = closing::charts(&run, width, console::colors_enabled_stderr());
-        charts.iter().for_each(|line| output::note(line));
+        if !output::is_quiet() {
+            let charts = closing::charts(&run, width, console::colors_enabled_stderr());
+            charts
+                .iter()
+                .for_each(|line| output::message_after(line, ""));
+        }
     }
 }
 

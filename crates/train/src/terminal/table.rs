@@ -2,6 +2,8 @@
 
 use console::{Term, measure_text_width, truncate_str};
 
+use super::output::visible;
+
 /// Spaces between two columns.
 const GAP: usize = 2;
 
@@ -33,7 +35,10 @@ impl Table {
     /// Returns a table without rows.
     pub fn new(columns: impl IntoIterator<Item = (String, Align)>) -> Self {
         Self {
-            columns: columns.into_iter().collect(),
+            columns: columns
+                .into_iter()
+                .map(|(name, align)| (visible(&name), align))
+                .collect(),
             rows: Vec::new(),
             flexible: None,
         }
@@ -52,7 +57,8 @@ impl Table {
     /// If the row has more or fewer cells.
     pub fn push(&mut self, row: Vec<String>) {
         assert_eq!(row.len(), self.columns.len(), "{row:?}");
-        self.rows.push(row);
+        self.rows
+            .push(row.iter().map(|cell| visible(cell)).collect());
     }
 
     /// Returns the width of the table in terminal columns if nothing is truncated.

@@ -210,6 +210,23 @@ fn a_score_asks_for_source_and_target() {
 }
 
 #[test]
+fn a_terminal_gets_the_control_characters_of_a_model_escaped() {
+    let folder = tempfile::tempdir().unwrap();
+    let model =
+        r#"{"type":"WordLevel","vocab":{"<unk>":0,"\u001b[2Jred\t":1},"unk_token":"<unk>"}"#;
+    let json = format!(r#"{{"version":"1.0","added_tokens":[],"model":{model}}}"#);
+    std::fs::write(folder.path().join("tokenizer.json"), json).unwrap();
+    let arguments = ["tokenize", "tokenizer.json", "--decode", "--ids"];
+    let mut command = train(folder.path());
+    let output = command.args(arguments).write_stdin("1\n").output().unwrap();
+    assert_eq!(succeed(&output), "\u{1b}[2Jred\t\n");
+    let mut terminal = Terminal::open(folder.path(), &arguments, None);
+    terminal.send(&format!("1\n{CTRL_D}"));
+    terminal.wait_for("\n\\u001b[2Jred");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
 fn a_redirected_stdout_has_the_outputs_alone() {
     let folder = tempfile::tempdir().unwrap();
     let expected = trained(folder.path(), "1 2 3\n4 5\n");

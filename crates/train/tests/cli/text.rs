@@ -416,7 +416,6 @@ fn outputs_on_texts_are_single_lines() {
         let line = format!("generate run --input valid.source --sample {flags}");
         let answers = run(path, &line);
         assert_eq!(answers.lines().count(), 20);
-        assert!(!answers.contains(|c: char| c.is_control() && c != '\n'));
     }
 }
 

@@ -224,10 +224,10 @@ fn names_cannot_write_to_the_terminal() {
     bytes.extend([1, 2]);
     std::fs::write(folder.path().join("x.safetensors"), bytes).unwrap();
     let text = run(folder.path(), "inspect x.safetensors");
-    let expected = r"a\u{1b}[31m\nnothing is missing, nothing is left over  f8_e4m3  [2]";
+    let expected = r"a\u001b[31m\u000anothing is missing, nothing is left over  f8_e4m3  [2]";
     assert!(text.starts_with(expected), "{text}");
     let import = "import x.safetensors --heads 1 --output y";
-    rejected(folder.path(), import, &[r"a\u{1b}[31m\nnothing"]);
+    rejected(folder.path(), import, &[r"a\u001b[31m\u000anothing"]);
 }
 
 #[test]

@@ -8,6 +8,16 @@ use super::request::Request;
 use crate::data::Codec;
 use crate::error::UsageError;
 
+/// Returns a text as one line: blanks replace its line breaks.
+pub fn one_line(text: &str) -> String {
+    text.replace(
+        [
+            '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
+        ],
+        " ",
+    )
+}
+
 /// Formats results as lines, each with its line break.
 pub(super) struct Format<'a> {
     pub(super) codec: &'a dyn Codec,
@@ -47,7 +57,7 @@ impl Format<'_> {
             });
         }
         let line = |output: &Hypothesis| {
-            let target = decode(&output.tokens);
+            let target = one_line(&decode(&output.tokens));
             if self.is_n_best {
                 format!("{}\t{:.4}\t{target}\n", request.line, output.score)
             } else {

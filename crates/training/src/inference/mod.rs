@@ -10,6 +10,7 @@ mod records;
 pub mod request;
 pub mod work;
 
+pub use format::one_line;
 pub use input::{Input, Line, Unreadable};
 pub use predictor::Predictor;
 pub use request::Request;

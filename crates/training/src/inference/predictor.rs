@@ -7,7 +7,7 @@ use anyhow::Result;
 use transformer::Transformer;
 use transformer::generate::{GenerateError, Hypothesis, TargetScore};
 
-use super::format::Format;
+use super::format::{Format, one_line};
 use super::input::Line;
 use super::records::Alignment;
 use super::request::Request;
@@ -184,7 +184,7 @@ impl<'a> Predictor<'a> {
                 continue;
             }
             target.push(token);
-            let text = self.codec().decode_target(&target);
+            let text = one_line(&self.codec().decode_target(&target));
             // The bytes of a character can be spread over several tokens. Print only whole
             // characters.
             let is_whole = !text.ends_with(char::REPLACEMENT_CHARACTER);
@@ -195,7 +195,7 @@ impl<'a> Predictor<'a> {
                 printed = text;
             }
         }
-        let text = self.codec().decode_target(&target);
+        let text = one_line(&self.codec().decode_target(&target));
         // A later token can change text that has already been printed: for example, `n't` joins the
         // word before it. The whole text is then printed again from the change on.
         let pairs = text.char_indices().zip(printed.chars());

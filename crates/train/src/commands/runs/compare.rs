@@ -90,9 +90,8 @@ pub fn run(args: &CompareArgs) -> Result<()> {
             .iter()
             .map(|run| format!("{} (seed {})", run.name, seed(run)));
         let named = named.collect::<Vec<_>>().join(", ");
-        output::result(&format!(
-            "\n{heading}: mean ± standard deviation of {named}"
-        ))?;
+        output::result("")?;
+        output::result(&format!("{heading}: mean ± standard deviation of {named}"))?;
     }
     Ok(())
 }

@@ -6,6 +6,8 @@ use training::error::UsageError;
 use transformer::ConfigError;
 use transformer::weights::WeightsError;
 
+use crate::terminal::output::visible;
+
 /// Converts an error about a file of weights. If a flag or a command can help, the message names
 /// it.
 pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
@@ -33,20 +35,11 @@ fn wrong_model(error: &ConfigError) -> UsageError {
     error.clone().into()
 }
 
-/// Returns text from a file in a form that is safe to print on a terminal. Control characters are
-/// escaped. After about 600 bytes, the text ends with `...`.
+/// Returns text from a file with visible control characters. After about 600 bytes, the text ends
+/// with `...`.
 pub(super) fn shown(text: &str) -> String {
     const MOST: usize = 600;
-    let mut shown = String::new();
-    for c in text.chars() {
-        if shown.len() > MOST {
-            return shown + "...";
-        }
-        if c.is_control() {
-            shown.extend(c.escape_debug())
-        } else {
-            shown.push(c)
-        }
-    }
-    shown
+    let end = text.floor_char_boundary(MOST);
+    let dots = if end < text.len() { "..." } else { "" };
+    visible(&text[..end]) + dots
 }

@@ -100,8 +100,11 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     if layout != Layout::Native {
         let (heads, flags) = (config.n_heads, flags_of(&config));
         let dropout = config.dropout;
+        output::note(
+            "the file does not have the settings of the model; to import it here again, use",
+        );
         output::note(&format!(
-            "the file does not have the settings of the model; to import it here again, use\n  train import {path} --layout {layout} --heads {heads} {flags} --dropout {dropout}"
+            "  train import {path} --layout {layout} --heads {heads} {flags} --dropout {dropout}"
         ));
     }
     let exported = Exported {
@@ -113,7 +116,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         path: &output,
     };
     match exported.code() {
-        Some(code) => output::result(&code),
+        Some(code) => output::results(&code),
         None => Ok(()),
     }
 }

@@ -249,7 +249,7 @@ impl Tokenizer {
         .collect()
     }
 
-    /// Returns the text of token ids, as one line. Skips padding, begin and end symbols or, with
+    /// Returns the text of token ids, without blanks at its ends. Skips padding, begin and end symbols or, with
     /// the tokeniser of a pretrained model, the special tokens of its `tokenizer.json`.
     pub fn decode(&self, ids: &[u32]) -> String {
         let text = match self.template {
@@ -261,9 +261,6 @@ impl Tokenizer {
                 self.decoded(&ids, false)
             }
         };
-        // If the vocabulary consists of bytes, the text that a model generates can have line
-        // breaks.
-        let text = text.replace(is_break, " ");
         text.trim_matches(' ').into()
     }
 
@@ -372,11 +369,6 @@ impl Tokenizer {
         let by_name = || (0..self.vocab_size as u32).find(|&id| self.token(id) == token);
         self.inner.token_to_id(token).or_else(by_name)
     }
-}
-
-/// Returns whether a character ends a line or controls a terminal.
-fn is_break(c: char) -> bool {
-    c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c)
 }
 
 pub(super) fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {

@@ -12,7 +12,7 @@ choices! {
     pub enum TokenizerKind {
         /// Byte-pair encoding of bytes: every text can be encoded, and decoded exactly.
         ///
-        /// Exactly but for normalisation, control characters, line breaks, and blanks at the ends.
+        /// Exactly but for normalisation and blanks at the ends.
         Bpe = "bpe",
         /// Pieces of words by a unigram language model, as in SentencePiece; training it again may
         /// number some rare pieces differently.

@@ -60,7 +60,7 @@ proptest! {
 
     #[test]
     fn what_is_encoded_is_decoded_exactly(text in prop_oneof![
-        "[a-c1'\".,(▁_é] {0,3}", "([ab]{1,2} ?[-'.,$(\"▁]{0,2} {0,2}){0,12}", "\\PC{0,40}",
+        "[a-c1'\".,(▁_é] {0,3}", "([ab]{1,2} ?[-'.,$(\"▁]{0,2} {0,2}){0,12}", "\\PC{0,40}", "[a. \t\n\u{7}\u{1b}\u{9b}\u{2028}]{0,12}",
     ]) {
         check_identity(&text);
     }

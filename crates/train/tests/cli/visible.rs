@@ -1,0 +1,165 @@
+//! Control characters of hostile names and files, which no output has as they are.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::task::COPY;
+use super::{json, run, train};
+
+/// A text that would colour, clear and rename a terminal, and begin a line of its own.
+const HOSTILE: &str = "x\u{1b}[31m\u{9b}2J\u{7}\u{7f}\u{1b}]0;y\u{9c}\r\nINJECTED: ";
+
+/// Whether a text has control characters other than line breaks.
+fn is_raw(text: &str) -> bool {
+    text.contains(|c: char| c.is_control() && c != '\n')
+}
+
+/// Runs a command on a hostile folder, and checks what it prints.
+fn check(folder: &Path, words: &[&str]) {
+    let words: Vec<String> = words
+        .iter()
+        .map(|word| word.replace("RUN", HOSTILE))
+        .collect();
+    let mut command = train(folder);
+    let output = command.args(&words).write_stdin("1 2\n").output().unwrap();
+    for stream in [&output.stdout, &output.stderr] {
+        let text = String::from_utf8(stream.clone()).unwrap();
+        let is_injected = text.contains("\nINJECTED");
+        assert!(!is_raw(&text) && !is_injected, "{words:?}: {text:?}");
+    }
+    assert!(
+        output.status.code().is_some_and(|code| code <= 2),
+        "{words:?}"
+    );
+}
+
+/// Makes every text of a JSON value hostile, except those below one of `kept`.
+fn poison(value: &mut Value, kept: &[&str]) {
+    match value {
+        Value::String(text) => *text += HOSTILE,
+        Value::Array(items) => items.iter_mut().for_each(|item| poison(item, kept)),
+        Value::Object(fields) => {
+            let others = fields
+                .iter_mut()
+                .filter(|(name, _)| !kept.contains(&name.as_str()));
+            others.for_each(|(_, field)| poison(field, kept));
+        }
+        _ => {}
+    }
+}
+
+const COMMANDS: [&str; 24] = [
+    "runs .",
+    "runs . --json",
+    "runs RUN",
+    "compare RUN other",
+    "compare RUN other --json",
+    "report RUN other --output page.html",
+    "plot RUN",
+    "eval RUN",
+    "eval RUN --json",
+    "generate RUN",
+    "generate RUN --json",
+    "tokenize RUN",
+    "resume RUN --verbose",
+    "fit --config RUN/config.json --dry-run",
+    "fit --config RUN/config.json --run-dir RUN/new/RUN",
+    "fit --task text --train RUN/a --valid RUN/b",
+    "inspect RUN",
+    "inspect RUN/checkpoints/step-12/model.safetensors",
+    "export RUN --layout torch-nn --output RUN.safetensors",
+    "export RUN --layout torch-nn --folder RUN-folder",
+    "import RUN --run-dir imported",
+    "fit --from RUN --train RUN/a --valid RUN/b --steps 1",
+    "score RUN/config.json RUN/status.json",
+    "presets RUN",
+];
+
+#[test]
+fn no_output_has_the_control_characters_of_a_hostile_run() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    run(
+        folder,
+        &format!("fit {COPY} --eval-lengths 2,4 --run-dir run"),
+    );
+    run(folder, &format!("fit {COPY} --seed 7 --run-dir other"));
+    let path = folder.join(HOSTILE);
+    fs::rename(folder.join("run"), &path).unwrap();
+    let check_all = || {
+        let commands = COMMANDS
+            .iter()
+            .map(|line| line.split(' ').collect::<Vec<_>>());
+        commands.for_each(|words| check(folder, &words));
+    };
+    check_all();
+    let mut status = json(&path.join("status.json"));
+    status["status"] = "stopped".into();
+    poison(&mut status, &["status"]);
+    let mut environment = json(&path.join("environment.json"));
+    poison(&mut environment, &[]);
+    fs::write(path.join("status.json"), status.to_string()).unwrap();
+    fs::write(path.join("environment.json"), environment.to_string()).unwrap();
+    check_all();
+    let config = json(&path.join("config.json"));
+    let [mut unknown, mut value, mut task] = [config.clone(), config.clone(), config];
+    unknown["optimization"][HOSTILE] = 1.into();
+    value["model"]["positions"] = HOSTILE.into();
+    task["data"]["task"] = HOSTILE.into();
+    for config in [
+        unknown,
+        value,
+        task,
+        json!({HOSTILE: HOSTILE}),
+        json!(HOSTILE),
+    ] {
+        fs::write(path.join("config.json"), config.to_string()).unwrap();
+        check_all();
+    }
+    for file in ["page.html", "other/pictures/loss.svg"] {
+        assert!(
+            !is_raw(&fs::read_to_string(folder.join(file)).unwrap()),
+            "{file}"
+        );
+    }
+    let pictures = fs::read_dir(path.join("pictures")).unwrap();
+    for picture in pictures {
+        let path = picture.unwrap().path();
+        assert!(!is_raw(&String::from_utf8_lossy(&fs::read(path).unwrap())));
+    }
+}
+
+#[test]
+fn no_output_has_the_control_characters_of_a_hostile_pretrained_model() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let fixtures = "../transformer/tests/fixtures/families/bart";
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures);
+    let path = folder.join(HOSTILE);
+    let commands = [
+        "generate RUN",
+        "import RUN --run-dir imported",
+        "inspect RUN/model.safetensors",
+    ];
+    for name in ["config.json", "generation_config.json", "tokenizer.json"] {
+        for poisons in [false, true] {
+            fs::create_dir_all(&path).unwrap();
+            for file in fs::read_dir(&fixtures).unwrap() {
+                let file = file.unwrap();
+                fs::copy(file.path(), path.join(file.file_name())).unwrap();
+            }
+            let mut value = json(&path.join(name));
+            value[HOSTILE] = HOSTILE.into();
+            if poisons {
+                poison(&mut value, &["model_type"]);
+            }
+            fs::write(path.join(name), value.to_string()).unwrap();
+            for line in commands {
+                check(folder, &line.split(' ').collect::<Vec<_>>());
+            }
+            fs::remove_dir_all(folder.join("imported")).unwrap_or_default();
+        }
+    }
+}
