@@ -41,7 +41,7 @@ impl Exit {
     }
 
     /// Returns the variant for a run that was stopped by `name`, which is a signal such as
-    /// `SIGTERM`, the dashboard or another process.
+    /// `SIGTERM`, `the key q` or another process.
     pub fn stopped_by(name: &str) -> Self {
         match name {
             "SIGHUP" => Self::HungUp,
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(code(not_finite.into()), 3);
         let of = |name| Exit::stopped_by(name).code();
         assert_eq!(
-            ["SIGHUP", "SIGINT", "SIGTERM", "the dashboard"].map(of),
+            ["SIGHUP", "SIGINT", "SIGTERM", "the key q"].map(of),
             [129, 130, 143, 130]
         );
     }

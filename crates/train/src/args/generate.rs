@@ -204,15 +204,16 @@ impl GenerateArgs {
     }
 
     fn forbidden(&self, dataset: &dyn Dataset) -> Result<Vec<u32>, UsageError> {
+        let codec = dataset.codec();
         let id = |name: &String| {
-            dataset.codec().target_id(name).map_err(|error| {
-                let expected = match dataset.synthetic() {
-                    Some(_) => format!("must be one symbol, of {}", error.symbols),
-                    None => format!(
-                        "must be one token, of {}; `train tokenize {} --side target` shows the tokens of a text",
-                        error.symbols,
-                        self.trained.run.display()
-                    ),
+            codec.target_id(name).map_err(|error| {
+                let expected = match codec.encode_target(name) {
+                    Ok(ids) if dataset.synthetic().is_none() => {
+                        let names = ids.iter().map(|&id| codec.target_token(id));
+                        let names = names.collect::<Vec<_>>().join(" ");
+                        format!("must be one token, but this text has the tokens {names}")
+                    }
+                    _ => format!("must be one symbol, of {}", error.symbols),
                 };
                 UsageError::new("--forbid", quote(name), expected)
             })

@@ -160,8 +160,8 @@ pub struct ExportArgs {
     /// Folder of a run, `latest`, or a file that `import` wrote
     #[arg(value_name = "RUN", value_parser = run_folder())]
     pub source: PathBuf,
-    /// Layout of the written file [default for --folder: that of the model's family]
-    #[arg(long, required_unless_present_any = ["web", "folder"], value_parser = named::<Layout>())]
+    /// Layout of the written file [default: that of the model's family of Hugging Face, else native]
+    #[arg(long, value_parser = named::<Layout>())]
     pub layout: Option<Layout>,
     /// Write the file that the page `demo` reads: the weights in the layout native and in f32, and
     /// the settings of the run, which must be of a synthetic task

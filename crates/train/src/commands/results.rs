@@ -25,7 +25,7 @@ use crate::terminal::output;
 
 /// Maximum number of decoded sequences that are printed first, right or wrong. For tasks other than
 /// text, at most the same number of later sequences with wrong outputs follow.
-const SHOWN: usize = 5;
+const SHOWN: usize = 3;
 
 /// Reports a finished run: prints some outputs (unless the program is quiet) and the scores,
 /// evaluates by length if `by_length` is given, and plots curves and attention.
@@ -158,7 +158,7 @@ pub(super) fn say_what_next(folder: &Path, state: &TrainingState) {
     let run = quoted(&folder.display().to_string());
     output::note(&format!("everything about this run: {}", folder.display()));
     output::note("next:");
-    for command in ["eval", "generate", "plot"] {
+    for command in ["generate", "report", "plot"] {
         output::note(&format!("  train {command} {run}"));
     }
 }

@@ -92,13 +92,12 @@ fn export_writes_a_run_as_one_file_for_the_page() {
     assert_eq!(read.config, config);
     // The file is also valid as a file of the layout `native`.
     let exported = run(folder, "export page.safetensors --layout native --output n");
-    let native = run(folder, "export r --layout native --output m");
+    let native = run(folder, "export r --output m");
     let expected = exported.replace("n: ", "m: ");
     assert_eq!(native, expected.replace('\n', ", the model of step 12\n"));
     let [exported, native] = ["n", "m"].map(|name| std::fs::read(folder.join(name)).unwrap());
     assert!(exported == native);
     let table = "
-        r --output x | --layout
         --web r --layout native --output x | --layout
         --web n --output x | RUN n";
     all_rejected(folder, "export", table);

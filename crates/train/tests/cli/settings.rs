@@ -325,7 +325,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     let step = ["generate", "run/checkpoints/step-4"];
     refused(path, &step, &["train generate run --checkpoint 4"]);
     let token = ["generate", "run", "--forbid", "xyzxyz"];
-    refused(path, &token, &["must be one token", "train tokenize run"]);
+    refused(path, &token, &["must be one token", "has the tokens"]);
     let note = stderr
         .lines()
         .find(|line| line.contains("held out for validation"));

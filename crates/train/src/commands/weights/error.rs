@@ -19,6 +19,9 @@ pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
             "; `train inspect` lists all names, --rename FROM=TO changes one"
         }
         WeightsError::Ambiguous { .. } => "; choose one with --entry",
+        WeightsError::File(_) if path.is_dir() => {
+            "; name the file in it, such as checkpoints/step-N/model.safetensors of a run"
+        }
         WeightsError::Foreign { .. } => "; --allow-unused skips it",
         _ => "",
     };

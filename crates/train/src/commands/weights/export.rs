@@ -56,13 +56,14 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         vocabularies,
         run,
     } = Source::read(args)?;
-    let layout = match args.layout {
+    let layout = match args.layout.or_else(|| Layout::of_hugging_face(&config)) {
         Some(layout) => layout,
-        None => Layout::of_hugging_face(&config).ok_or_else(|| {
+        None if args.folder.is_none() => Layout::Native,
+        None => {
             let what = "has settings that no family of Hugging Face has; with --layout t5, or \
                         another, the error names one of them";
-            UsageError::new("the model of", args.source.display(), what)
-        })?,
+            return Err(UsageError::new("the model of", args.source.display(), what).into());
+        }
     };
     let mut theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
         .map_err(|error| unrepresentable(error, able(&config, args.folder.is_some())))?;

@@ -66,11 +66,10 @@ impl Dashboard {
         })
     }
 
-    /// Returns `Some("the dashboard")` if the user asked in the dashboard to stop training, else
-    /// `None`.
+    /// Returns what the user pressed to stop training; `None` if nothing.
     pub(super) fn wants_to_stop(&self) -> Option<&'static str> {
         let is_asked = self.shared.wants_to_stop.load(Ordering::SeqCst);
-        is_asked.then_some("the dashboard")
+        is_asked.then_some("the key q")
     }
 }
 
@@ -127,7 +126,7 @@ fn receive(shared: &Shared, controls: &mut Controls) -> bool {
             Ok(Event::Key(key)) => match controls.key(key) {
                 Some(Request::Stop) => shared.wants_to_stop.store(true, Ordering::SeqCst),
                 Some(Request::Interrupt) if shared.wants_to_stop.load(Ordering::SeqCst) => {
-                    interrupt::stop_at_once("the dashboard");
+                    interrupt::stop_at_once("Ctrl-C");
                 }
                 Some(Request::Interrupt) => {
                     controls.stops = true;

@@ -36,9 +36,7 @@ impl ParallelDataset {
     fn make(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
         config.check()?;
         let caches = caches_of(config, caches);
-        // Quick checks come before the slow work. The folder of caches is locked and unlocked
-        // again, to find out whether it can be written.
-        drop(lock(&caches)?);
+        // Quick checks come before the slow work.
         config.train.check()?;
         if config.has_validation_corpus() {
             config.valid.check()?;
@@ -46,6 +44,8 @@ impl ParallelDataset {
                 pair?;
             }
         }
+        // The folder of caches is locked and unlocked again, to find out whether it can be written.
+        drop(lock(&caches)?);
         let held_out = HeldOut::of(config)?;
         let fingerprints = Fingerprints::of(config)?;
         let held_out = held_out.as_ref();
