@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -104,7 +104,7 @@ type Write<'a> = dyn FnMut(&str) -> Result<ControlFlow<()>> + 'a;
 /// Writes the outputs of `all` to a file, whole or not at all. Returns what `all` returns.
 fn to_file<T>(
     path: &Path,
-    input: &Path,
+    input: &PathBuf,
     all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>,
 ) -> Result<T> {
     check_outputs("--output", path, [input])?;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use training::data::parallel::is_json_lines;
 use training::error::UsageError;
 use training::inference::one_line;
+use training::run::layout::is_own;
 
 const FLAG: &str = "--hypotheses";
 
@@ -27,24 +28,22 @@ struct Record<'a> {
     hypothesis: &'a str,
 }
 
-/// Rejects a file for outputs whose name is `-`, ends in `.gz` or is one of `inputs`.
-pub(super) fn check_outputs<'a, P: AsRef<Path> + ?Sized + 'a>(
+/// Rejects a file for outputs that is `-`, ends in `.gz`, is among a run's own files or is one of
+/// `inputs`.
+pub(super) fn check_outputs<'a>(
     flag: &str,
     path: &Path,
-    inputs: impl IntoIterator<Item = &'a P>,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Result<(), UsageError> {
-    let same = |input: &P| {
-        path.canonicalize().is_ok_and(|path| {
-            input
-                .as_ref()
-                .canonicalize()
-                .is_ok_and(|input| input == path)
-        })
-    };
+    let found = path.canonicalize();
+    let same =
+        |input: &PathBuf| matches!((input.canonicalize(), &found), (Ok(a), Ok(b)) if a == *b);
     let what = if path == Path::new("-") {
         "must be a file"
     } else if path.extension().is_some_and(|extension| extension == "gz") {
         "must be a name without .gz, since the file is not compressed"
+    } else if is_own(path) {
+        "is among a run's own files"
     } else if inputs.into_iter().any(same) {
         "is a file of the texts, and would be lost"
     } else {

@@ -477,8 +477,11 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
         --output . | --output .: cannot be written
         --output no/such/file | --output no/such/file: cannot be written
         --output {0} --input {0} | would be lost
+        --output {1}/config.json | config.json: is among a run's own files
+        --output {1}/checkpoints/new | checkpoints/new: is among a run's own files
         --output a --stream | --stream",
-        file.display()
+        file.display(),
+        run().display()
     );
     let before = format!("generate {}", run().display());
     all_rejected(folder.path(), &before, &table);

@@ -323,7 +323,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
         "{stderr}"
     );
     let step = ["generate", "run/checkpoints/step-4"];
-    refused(path, &step, &["train generate run --checkpoint 4"]);
+    refused(path, &step, &["is a checkpoint; name its run"]);
     let token = ["generate", "run", "--forbid", "xyzxyz"];
     refused(path, &token, &["must be one token", "has the tokens"]);
     let note = stderr

@@ -38,6 +38,34 @@ pub(super) const LOCK: &str = "lock";
 /// Maximum size of a JSON file in a run folder, in MiB. Metrics and checkpoints have no maximum.
 pub(super) const LARGEST: u64 = 64;
 
+/// Names of a run's files other than tokenisers.
+const FILES: [&str; 7] = [CONFIG, METRICS, SUMMARY, STATUS, ENVIRONMENT, LENGTHS, LOCK];
+
+/// Names of a run's folders.
+const FOLDERS: [&str; 2] = [CHECKPOINTS, PICTURES];
+
+/// Returns whether a path is one of a run's own files, or is in one of its folders.
+pub fn is_own(path: &Path) -> bool {
+    let parent = path.parent().map(|parent| Path::new(".").join(parent));
+    let parent = parent.and_then(|parent| parent.canonicalize().ok());
+    let (Some(parent), Some(name)) = (parent, path.file_name()) else {
+        return false;
+    };
+    let path = path.canonicalize().unwrap_or_else(|_| parent.join(name));
+    let is_own = |run: &Path| {
+        let within = path.strip_prefix(run).ok().and_then(|it| it.iter().next());
+        let name = within.unwrap_or_default().to_string_lossy();
+        let is_run = [METRICS, CHECKPOINTS]
+            .iter()
+            .any(|name| run.join(name).exists());
+        let mut names = FILES.iter().chain(&FOLDERS);
+        run.join(CONFIG).exists()
+            && is_run
+            && (name.ends_with("tokenizer.json") || names.any(|own| *own == name))
+    };
+    path.ancestors().skip(1).any(is_own)
+}
+
 /// Checks that a run's files are regular files, and that its folders are folders.
 ///
 /// Only entries with the names in this module are checked, and entries may be missing. Symbolic
@@ -49,7 +77,6 @@ pub(super) const LARGEST: u64 = 64;
 /// If one of these entries is of another kind, such as a link. The error names the entry and
 /// `argument`, the argument for the folder.
 pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageError> {
-    let files = [CONFIG, METRICS, SUMMARY, STATUS, ENVIRONMENT, LENGTHS, LOCK];
     let wrong = |name: &str, what: &str| {
         let why = format!("must be a {what}, and not a link; a whole run may be moved or linked");
         Err(UsageError::argument(
@@ -60,12 +87,12 @@ pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageErr
     };
     // For a link, this is the metadata of the link itself, not of its target.
     let metadata = |name: &str| folder.join(name).symlink_metadata().ok();
-    for name in files {
+    for name in FILES {
         if metadata(name).is_some_and(|found| !found.is_file()) {
             return wrong(name, "regular file");
         }
     }
-    for name in [CHECKPOINTS, PICTURES] {
+    for name in FOLDERS {
         if metadata(name).is_some_and(|found| !found.is_dir()) {
             return wrong(name, "folder");
         }
