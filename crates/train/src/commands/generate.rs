@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write as _};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ const BATCH_SIZE: usize = 64;
 /// outputs that are not finite, or a stdout that cannot be written.
 pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     args.check()?;
+    if let Some(path) = &args.output {
+        check_outputs("--output", path, [&args.input.input])?;
+    }
     let languages = Languages {
         source: args.source_lang.clone(),
         target: args.target_lang.clone(),
@@ -85,7 +88,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
         };
         let (lines, wrong) = match &args.output {
             None => all(&mut output::stream)?,
-            Some(path) => to_file(path, &args.input.input, &mut all)?,
+            Some(path) => to_file(path, &mut all)?,
         };
         drop(progress);
         if wrong > 0 {
@@ -102,12 +105,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
 type Write<'a> = dyn FnMut(&str) -> Result<ControlFlow<()>> + 'a;
 
 /// Writes the outputs of `all` to a file, whole or not at all. Returns what `all` returns.
-fn to_file<T>(
-    path: &Path,
-    input: &PathBuf,
-    all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>,
-) -> Result<T> {
-    check_outputs("--output", path, [input])?;
+fn to_file<T>(path: &Path, all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>) -> Result<T> {
     let mut result = None;
     let written = write_whole_by(path, |file| -> Result<()> {
         let mut file = BufWriter::new(file);

@@ -447,7 +447,7 @@ fn texts_may_stand_in_the_command_line() {
     }
     let output = on_texts(&["1", "x"], "");
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).starts_with("error: line 2 \"x\": "));
+    assert!(text(&output.stderr).contains("error: line 2 \"x\": "));
     std::fs::write(folder.path().join("file"), "1\n").unwrap();
     let wrong = text(&on_texts(&["file"], "").stderr);
     assert!(wrong.contains("TEXT file: is a file; to read it, use --input file"));
@@ -474,8 +474,6 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
         "
         --output - | --output -: must be a file
         --output a.gz | --output a.gz: must be a name without .gz
-        --output . | --output .: cannot be written
-        --output no/such/file | --output no/such/file: cannot be written
         --output {0} --input {0} | would be lost
         --output {1}/config.json | config.json: is among a run's own files
         --output {1}/checkpoints/new | checkpoints/new: is among a run's own files
@@ -483,6 +481,11 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
         file.display(),
         run().display()
     );
+    for unwritable in [".", "no/such/file"] {
+        let output = on_run("generate", &format!("--output {unwritable}"), "1\n");
+        let expected = format!("error: --output {unwritable}: cannot be written");
+        assert!(text(&output.stderr).contains(&expected));
+    }
     let before = format!("generate {}", run().display());
     all_rejected(folder.path(), &before, &table);
 }
