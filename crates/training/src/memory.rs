@@ -212,7 +212,7 @@ mod tests {
         Limits {
             source: length,
             target: length,
-            bytes: None,
+            truncates: false,
             output: None,
         }
     }

@@ -92,9 +92,11 @@ pub(super) fn run(
     let path = args.hypotheses.as_deref().filter(|_| group.is_first());
     let mut hypotheses = HypothesesFile::of_flag(path, inputs)?;
     let begun = Instant::now();
+    // All lines of a test set are scored.
     let options = ReadOptions {
         lossy: config.lossy || args.lossy,
-        ..config.read_options()
+        truncates: true,
+        keeps_empty: !is_of_run,
     };
     let name = |error: UsageError| {
         if is_of_run {
@@ -111,7 +113,7 @@ pub(super) fn run(
     let mut pairs = pairs.map_err(name)?;
     let mut scorer = TextScorer::new(args.metric, 1);
     let mut progress = LineProgress::new("pairs", count_lines(&corpus.source));
-    let (mut loss, mut correct, mut tokens, mut truncated) = (0.0, 0.0, 0, 0);
+    let (mut loss, mut correct, mut tokens, mut truncated, mut blank) = (0.0, 0.0, 0, 0, 0);
     loop {
         let chunk: Vec<Pair> = pairs
             .by_ref()
@@ -121,13 +123,19 @@ pub(super) fn run(
         if chunk.is_empty() {
             break;
         }
-        let examples = chunk.iter().map(|pair| example(codec, pair, longest));
+        // As in `train generate`, a blank source has a blank output.
+        let has_source = |pair: &&Pair| !pair.source.trim().is_empty();
+        let with_source = chunk.iter().filter(has_source);
+        let examples = with_source.map(|pair| example(codec, pair, longest));
         let (examples, cut): (Vec<Example>, Vec<bool>) = examples.unzip();
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
+        blank += chunk.len() - examples.len();
         let size = args.batch_size;
         let outputs = decode(run, &examples, size, &generation, group)?;
-        for (output, pair) in outputs.iter().zip(&chunk) {
-            let hypothesis = codec.decode_target(output);
+        let mut outputs = outputs.iter();
+        for pair in &chunk {
+            let output = has_source(&pair).then(|| outputs.next()).flatten();
+            let hypothesis = output.map_or(String::new(), |output| codec.decode_target(output));
             scorer.add(&hypothesis, &[&pair.target]);
             if let Some(file) = &mut hypotheses {
                 file.add(&pair.source, &pair.target, &hypothesis)?;
@@ -137,15 +145,21 @@ pub(super) fn run(
         let longest = examples.iter().map(tokens_of).max().unwrap_or(0);
         let model = with_room(&run.model, &run.config.model, longest);
         let score = evaluation::teacher_forced(&*model, dataset, &examples, size, group);
-        loss += score.loss * score.tokens as f64;
-        correct += score.token_accuracy * score.tokens as f64;
-        tokens += score.tokens;
+        if score.tokens > 0 {
+            loss += score.loss * score.tokens as f64;
+            correct += score.token_accuracy * score.tokens as f64;
+            tokens += score.tokens;
+        }
         progress.add(chunk.len());
     }
     drop(progress);
     hypotheses.map_or(Ok(()), HypothesesFile::close)?;
     for note in pairs.stats().notes() {
         output::note(&format!("{}: {note}", corpus.source.display()));
+    }
+    if blank > 0 {
+        let what = "blank sources have blank outputs, and no part in the loss";
+        output::note(&format!("{}: {blank} {what}", corpus.source.display()));
     }
     if truncated > 0 {
         let limit = format!("more tokens than the {longest} that this model can take");
@@ -155,7 +169,7 @@ pub(super) fn run(
         ));
     }
     if tokens == 0 {
-        let what = "has no pair with text on both sides";
+        let what = "has no source with text";
         let error = UsageError::new("corpus", corpus.source.display(), what);
         return Err(name(error).into());
     }

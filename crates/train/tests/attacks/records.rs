@@ -177,10 +177,7 @@ pub fn all(scene: &Path) -> Vec<Hostile> {
     }
     let state = read(&scene.join("run/checkpoints/step-4/state.json"));
     for (what, bytes) in changed(&state) {
-        for command in [
-            "resume run --steps 6 --threads 1",
-            "generate run --checkpoint best",
-        ] {
+        for command in ["resume run --steps 6 --threads 1", "generate run"] {
             let mut files = with_state(scene, bytes.clone());
             let (path, state) = files.pop().expect("the state is the last");
             let hostile = Hostile::new(&what, &path, state, command).or_success();

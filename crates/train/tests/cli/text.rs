@@ -323,9 +323,10 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
     ] {
         assert!(stderr.contains(part), "{stderr}");
     }
-    // The second run takes the tokenisers from the cache, and prints the notes about skipped pairs,
+    // The last run takes the tokenisers from the cache, and prints the notes about skipped pairs,
     // too.
-    let output = fit(path, "again", 4, &flags);
+    succeed(&fit(path, "again", 1, &flags));
+    let output = fit(path, "cached", 4, &flags);
     succeed(&output);
     let stderr = text(&output.stderr);
     assert!(!stderr.contains("training a tokeniser"), "{stderr}");
@@ -333,6 +334,39 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
         stderr.contains("2 pairs skipped") && stderr.contains(" tokens: skipped"),
         "{stderr}"
     );
+}
+
+#[test]
+fn every_line_of_a_test_set_is_scored() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = corpus_line(path, 50);
+    succeed(&fit(path, "run", 1, &format!("{flags} --tokenizer word")));
+    let long = "vel ".repeat(5000);
+    let (sources, targets) = (format!("vel\n\nund\n{long}\n \nvel"), "a\nb\n\nc\n\nd e\n");
+    fs::write(path.join("s"), &sources).unwrap();
+    fs::write(path.join("t"), targets).unwrap();
+    let evaluated = run(
+        path,
+        "eval run --source s --target t --json --hypotheses out",
+    );
+    let evaluated: Value = serde_json::from_str(&evaluated).unwrap();
+    assert_eq!(evaluated["segments"], 6);
+    let generated = run(path, "generate run --input s");
+    let out = fs::read_to_string(path.join("out")).unwrap();
+    assert_eq!(out, generated);
+    let score: Value = serde_json::from_str(&run(path, "score out t --json")).unwrap();
+    for name in ["bleu", "chrf", "exact_match", "segments"] {
+        assert_eq!(evaluated[name], score[name], "{name}");
+    }
+    // The same pairs in one file: a blank line is none.
+    let lines = sources.lines().zip(targets.lines());
+    let table: String = lines.map(|(s, t)| format!("{s}\t{t}\n")).collect();
+    fs::write(path.join("p.tsv"), format!("\n{table}\n")).unwrap();
+    let of_table: Value =
+        serde_json::from_str(&run(path, "eval run --pairs p.tsv --json")).unwrap();
+    assert_eq!(of_table["chrf"], evaluated["chrf"]);
+    assert_eq!(of_table["segments"], 6 - 1);
 }
 
 #[test]

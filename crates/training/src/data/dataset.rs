@@ -16,9 +16,9 @@ pub struct Limits {
     /// Maximum number of tokens of a target, with its begin symbol and, if it has one, its end
     /// symbol.
     pub target: usize,
-    /// Maximum number of bytes of a text, which limits the time to tokenise it; `None` for data
-    /// sets without a tokeniser.
-    pub bytes: Option<usize>,
+    /// Whether a source or target with more tokens than a model can take is truncated, as texts are;
+    /// otherwise it is an error.
+    pub truncates: bool,
     /// Maximum length of an output as a function of its source's length; `None` for no such limit.
     pub output: Option<LengthLimit>,
 }
@@ -57,7 +57,7 @@ impl Limits {
 ///     }
 ///
 ///     fn limits(&self) -> Limits {
-///         Limits { source: 3, target: 3, bytes: None, output: None }
+///         Limits { source: 3, target: 3, truncates: false, output: None }
 ///     }
 ///
 ///     fn batch(&self, _seed: u64, index: usize, size: usize) -> Vec<Example> {

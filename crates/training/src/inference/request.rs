@@ -31,8 +31,7 @@ impl Request {
     /// # Errors
     ///
     /// If a word is not a symbol of a data set without a tokeniser, if such a data set gets too
-    /// many symbols, if a text for a tokeniser has too many bytes, or if `has_target` is true and
-    /// the line has another form.
+    /// many symbols, or if `has_target` is true and the line has another form.
     pub(super) fn encode(
         run: &TrainedRun,
         line: &Line,
@@ -50,12 +49,12 @@ impl Request {
             (&line.text[..], "")
         };
         let max_tokens = max_tokens(&run.config.model);
-        let max_bytes = run.dataset.limits().bytes;
+        let truncates = run.dataset.limits().truncates;
         let side = |what, max_tokens| Side {
             line,
             what,
             max_tokens,
-            max_bytes,
+            truncates,
         };
         let codec = run.dataset.codec();
         let encode = |text: &str| codec.encode_source(text);
@@ -82,10 +81,8 @@ struct Side<'a> {
     /// Name of the side in errors: `source` or `target`.
     what: &'static str,
     max_tokens: usize,
-    /// Maximum length of a text in bytes; `None` if the data set has no tokeniser. With a
-    /// tokeniser, a text with too many tokens is truncated. Without one, too many symbols are an
-    /// error.
-    max_bytes: Option<usize>,
+    /// Whether a side with too many tokens is truncated; otherwise it is an error.
+    truncates: bool,
 }
 
 impl Side<'_> {
@@ -98,20 +95,15 @@ impl Side<'_> {
             line,
             what,
             max_tokens,
-            max_bytes,
+            truncates,
         } = *self;
-        if let Some(most) = max_bytes.filter(|&most| text.len() > most) {
-            let count = text.len();
-            let limit = format!("too many for the maximum length, at most {most}");
-            return Err(line.wrong(format!("its {what} has {count} bytes, {limit}")));
-        }
         let mut ids = encode(text).map_err(|error| line.wrong(error.to_string()))?;
         let count = ids.len();
         if count <= max_tokens {
             return Ok(ids);
         }
         let limit = format!("more than the {max_tokens} that this model can take");
-        if max_bytes.is_none() {
+        if !truncates {
             return Err(line.wrong(format!("its {what} has {count} symbols, {limit}")));
         }
         let error = line.wrong(format!("its {what} has {count} tokens, {limit}: truncated"));

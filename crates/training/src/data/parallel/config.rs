@@ -83,14 +83,11 @@ impl TextConfig {
     }
 
     /// Returns the options for reading the corpora.
-    ///
-    /// `max_bytes` is 64 bytes for each token of the larger `max_length`, but at least 16 KiB.
-    /// Tokens of real texts have far fewer than 64 bytes on average.
     pub fn read_options(&self) -> ReadOptions {
-        let [source, target] = self.max_length.each();
         ReadOptions {
             lossy: self.lossy,
-            max_bytes: (64 * source.max(target)).max(1 << 14),
+            truncates: self.overlong == Overlong::Cut,
+            keeps_empty: false,
         }
     }
 

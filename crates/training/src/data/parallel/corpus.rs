@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::fingerprint::Fingerprint;
 use super::lines::{Lines, check_regular, wrong};
+use super::tokenizer::LONGEST_TEXT;
 use crate::error::{UsageError, quote};
 use crate::files::unique::Unique;
 use crate::setting::{custom, declarations, text};
@@ -85,13 +86,15 @@ pub struct Pair {
 }
 
 /// Options for reading texts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadOptions {
     /// Whether invalid UTF-8 is replaced; otherwise it is an error.
     pub lossy: bool,
-    /// Maximum number of bytes of a text. Pairs with a longer source or target are skipped, because
-    /// the time to train a BPE tokeniser grows with the square of the length of a word.
-    pub max_bytes: usize,
+    /// Whether a side that is longer than [`LONGEST_TEXT`] is truncated; otherwise its pair is
+    /// skipped.
+    pub truncates: bool,
+    /// Whether pairs with an empty side are kept; otherwise they are skipped.
+    pub keeps_empty: bool,
 }
 
 /// Counts of the pairs and lines that were read from a corpus.
@@ -103,9 +106,10 @@ pub struct CorpusStats {
     pub empty: u64,
     /// Number of lines in which invalid UTF-8 was replaced.
     pub replaced: u64,
-    /// Number of pairs skipped because the source or the target has more bytes than
-    /// [`ReadOptions::max_bytes`].
+    /// Number of pairs skipped because the source or the target is longer than [`LONGEST_TEXT`].
     pub too_long: u64,
+    /// Number of pairs of which a side was truncated to [`LONGEST_TEXT`].
+    pub truncated: u64,
 }
 
 impl Corpus {
@@ -130,7 +134,7 @@ impl Corpus {
     ///
     /// If a file does not exist, is a folder, or cannot be read.
     pub fn read(&self, options: ReadOptions) -> Result<Pairs, UsageError> {
-        let ReadOptions { lossy, max_bytes } = options;
+        let lossy = options.lossy;
         let source = Lines::open(&self.source, lossy)?;
         let format = match &self.target {
             Some(target) => Format::TwoFiles(Lines::open(target, lossy)?),
@@ -143,7 +147,7 @@ impl Corpus {
         Ok(Pairs {
             source,
             format,
-            max_bytes,
+            options,
             stats: CorpusStats::default(),
             has_ended: false,
         })
@@ -177,12 +181,12 @@ enum Format {
     JsonLines([String; 2]),
 }
 
-/// Iterator over the pairs of a corpus, in their order. It skips pairs whose source or target is
-/// empty or too long.
+/// Iterator over the pairs of a corpus, in their order. The [`ReadOptions`] say what happens to pairs
+/// whose source or target is empty or too long.
 pub struct Pairs {
     source: Lines,
     format: Format,
-    max_bytes: usize,
+    options: ReadOptions,
     stats: CorpusStats,
     has_ended: bool,
 }
@@ -201,9 +205,16 @@ impl Pairs {
     }
 
     /// Returns the next pair, even if its source or target is empty or too long; `None` at the end
-    /// of the files.
+    /// of the files. A blank line of a table or of JSON Lines, such as one at the end of the file, is
+    /// skipped.
     fn next_pair(&mut self) -> Result<Option<Pair>, UsageError> {
-        let line = self.source.next()?;
+        let mut line = self.source.next()?;
+        if !matches!(self.format, Format::TwoFiles(_)) {
+            while line.as_ref().is_some_and(|line| line.trim().is_empty()) {
+                self.stats.empty += 1;
+                line = self.source.next()?;
+            }
+        }
         match (&mut self.format, line) {
             (Format::TwoFiles(targets), line) => match (line, targets.next()?) {
                 (Some(source), Some(target)) => Ok(Some(Pair { source, target })),
@@ -212,11 +223,6 @@ impl Pairs {
             },
             (_, None) => Ok(None),
             (Format::Table, Some(line)) => columns(&self.source, &line).map(Some),
-            // A blank line, such as one at the end of the file, becomes an empty pair, which is
-            // skipped.
-            (Format::JsonLines(_), Some(line)) if line.trim().is_empty() => {
-                Ok(Some(Pair::default()))
-            }
             (Format::JsonLines(fields), Some(line)) => {
                 object(&self.source, fields, &line).map(Some)
             }
@@ -234,11 +240,8 @@ fn different_lengths(source: &mut Lines, target: &mut Lines) -> Result<UsageErro
     Ok(wrong(&source.path, expected))
 }
 
-/// Splits a line of a table at its tab. A blank line becomes an empty pair.
+/// Splits a line of a table at its tab.
 fn columns(lines: &Lines, line: &str) -> Result<Pair, UsageError> {
-    if line.trim().is_empty() {
-        return Ok(Pair::default());
-    }
     match line.split_once('\t') {
         Some((source, target)) if !target.contains('\t') => Ok(Pair {
             source: source.into(),
@@ -294,21 +297,30 @@ impl Iterator for Pairs {
 
     fn next(&mut self) -> Option<Self::Item> {
         while !self.has_ended {
-            let pair = match self.next_pair().transpose() {
+            let mut pair = match self.next_pair().transpose() {
                 Some(Ok(pair)) => pair,
                 end_or_error => {
                     self.has_ended = true;
                     return end_or_error;
                 }
             };
-            if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
+            let is_empty = pair.source.trim().is_empty() || pair.target.trim().is_empty();
+            if is_empty && !self.options.keeps_empty {
                 self.stats.empty += 1;
-            } else if pair.source.len().max(pair.target.len()) > self.max_bytes {
-                self.stats.too_long += 1;
-            } else {
-                self.stats.pairs += 1;
-                return Some(Ok(pair));
+                continue;
             }
+            if pair.source.len().max(pair.target.len()) > LONGEST_TEXT {
+                if !self.options.truncates {
+                    self.stats.too_long += 1;
+                    continue;
+                }
+                self.stats.truncated += 1;
+                for text in [&mut pair.source, &mut pair.target] {
+                    text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+                }
+            }
+            self.stats.pairs += 1;
+            return Some(Ok(pair));
         }
         None
     }
@@ -317,15 +329,14 @@ impl Iterator for Pairs {
 impl CorpusStats {
     /// Returns a message for each kind of pair or line that was skipped or changed.
     pub fn notes(&self) -> Vec<String> {
+        let long = format!("a side of more than {} KiB", LONGEST_TEXT >> 10);
         let notes = [
-            (
-                self.too_long,
-                "pairs skipped: a side has too many bytes for the maximum length",
-            ),
-            (self.empty, "pairs skipped: a side is empty"),
+            (self.too_long, format!("pairs skipped: they have {long}")),
+            (self.truncated, format!("pairs truncated: they have {long}")),
+            (self.empty, "pairs skipped: a side is empty".into()),
             (
                 self.replaced,
-                "lines are not UTF-8: invalid bytes were replaced",
+                "lines are not UTF-8: invalid bytes were replaced".into(),
             ),
         ];
         let notes = notes.into_iter().filter(|(count, _)| *count > 0);

@@ -84,7 +84,7 @@ impl Dataset for ParallelDataset {
         Limits {
             source: (self.config.max_length.source + suffix).min(most),
             target: (self.config.max_length.target + 2).min(most),
-            bytes: Some(self.config.read_options().max_bytes),
+            truncates: true,
             // An output has at most three tokens per source token, plus 20. Translations are
             // shorter.
             output: Some(LengthLimit {

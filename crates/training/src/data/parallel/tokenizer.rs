@@ -25,6 +25,7 @@ use tokenizers::{
 use transformer::Vocabulary;
 
 pub use config::{Normalization, Texts, TokenizerConfig, TokenizerKind};
+pub(super) use parts::LONGEST_TEXT;
 pub use pieces::Pieces;
 
 use super::fingerprint::key;
@@ -206,7 +207,7 @@ impl Tokenizer {
         let whole = text.len();
         let text = parts::bounded_text(text, &self.inner);
         if text.len() < whole {
-            let (left, most) = (text.len(), parts::LONGEST);
+            let (left, most) = (text.len(), LONGEST_TEXT);
             notes::warn(&format!(
                 "a text of {whole} bytes is truncated to {left}: a tokeniser is given at most {most}"
             ));

@@ -14,7 +14,7 @@ impl<T: SyntheticTask> Dataset for T {
         Limits {
             source: longest,
             target: longest,
-            bytes: None,
+            truncates: false,
             output: None,
         }
     }

@@ -24,7 +24,7 @@ fn read(corpus: &Corpus, lossy: bool) -> Result<(Vec<[String; 2]>, CorpusStats),
     let mut pairs = corpus
         .read(ReadOptions {
             lossy,
-            max_bytes: 100,
+            ..ReadOptions::default()
         })
         .map_err(|error| error.to_string())?;
     let mut all = Vec::new();
@@ -117,13 +117,22 @@ fn the_error_of_files_of_different_lengths_has_both() {
 }
 
 #[test]
-fn too_long_texts_are_skipped_and_counted() {
-    let long = "x".repeat(101);
+fn too_long_texts_are_skipped_or_truncated_and_counted() {
+    let long = "é".repeat(1 + LONGEST_TEXT / 2);
     let table = format!("a\tb\n{long}\tb\nc\t{long}\nd\te\n");
     let (_folder, table) = corpus(&[("a.tsv", table.as_bytes())]);
     let (pairs, stats) = read(&table, false).unwrap();
     assert_eq!(pairs, [["a", "b"], ["d", "e"]]);
     assert_eq!((stats.too_long, stats.pairs), (2, 2));
+    let mut pairs = table
+        .read(ReadOptions {
+            truncates: true,
+            ..ReadOptions::default()
+        })
+        .unwrap();
+    let lengths = pairs.by_ref().map(|pair| pair.unwrap().source.len());
+    assert_eq!(lengths.collect::<Vec<_>>(), [1, LONGEST_TEXT, 1, 1]);
+    assert_eq!(pairs.stats().truncated, 2);
 }
 
 #[test]

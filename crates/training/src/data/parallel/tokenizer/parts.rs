@@ -6,8 +6,9 @@ use serde::Serialize;
 use serde_json::Value;
 use tokenizers::{ModelWrapper, NormalizedString, Normalizer, Tokenizer as Inner};
 
-/// Maximum size of a text in bytes. Longer texts are truncated.
-pub(super) const LONGEST: usize = 64 << 10;
+/// Maximum size of a text in bytes, in all commands. Longer texts are truncated; training may skip
+/// them.
+pub const LONGEST_TEXT: usize = 64 << 10;
 
 /// Maximum size of a text in bytes after normalization, and of the tokens that are decoded.
 const LONGEST_INSIDE: usize = 1 << 20;
@@ -97,7 +98,7 @@ fn adds_little(template: &Value) -> bool {
 /// Returns the longest beginning of a text that is not too long, neither before nor after
 /// normalization.
 pub(super) fn bounded_text<'a>(text: &'a str, inner: &Inner) -> &'a str {
-    let text = &text[..text.floor_char_boundary(LONGEST)];
+    let text = &text[..text.floor_char_boundary(LONGEST_TEXT)];
     let Some(normalizer) = inner.get_normalizer().filter(|_| text.len() > PIECE) else {
         return text;
     };
@@ -234,7 +235,7 @@ mod tests {
         let inner = tokenizer("normalizer", sequence("normalizers", &vec![tripled; 3]));
         let of = |letter: &str| bounded_text(&letter.repeat(70_000), &inner).len();
         // Pieces of 512 letters become 13,824, of which 75 fit.
-        assert_eq!([of("b"), of("a")], [LONGEST, 75 * PIECE]);
+        assert_eq!([of("b"), of("a")], [LONGEST_TEXT, 75 * PIECE]);
         let inner = tokenizer("decoder", Value::Null);
         assert_eq!(bounded_ids(&[0, 1, 0, 1, 0], &inner), [0, 1, 0]);
     }
