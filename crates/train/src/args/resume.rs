@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::parse::whole_number;
 use super::run_folder::run_folder;
+use super::settings::CorpusArgs;
 
 /// Flags of `resume`.
 #[derive(Clone, Debug, Args)]
@@ -17,6 +18,9 @@ pub struct ResumeArgs {
     /// Training steps in total [default: as in the run's config.json]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub steps: Option<usize>,
+    /// The files of the corpora, if they have moved; what they contain must be the same.
+    #[command(flatten)]
+    pub corpora: CorpusArgs,
     /// Backend and device, `NAME` or `NAME:INDEX` [default: the run's]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,

@@ -270,6 +270,21 @@ args!(
 );
 
 args!(
+    /// The flags that name the files of the corpora.
+    CorpusArgs,
+    false,
+    |setting| {
+        [
+            TrainSettings::source,
+            TrainSettings::target,
+            ValidSettings::source,
+            ValidSettings::target,
+        ]
+        .contains(&setting)
+    }
+);
+
+args!(
     /// The flags of an evaluation by length.
     LengthArgs,
     true,

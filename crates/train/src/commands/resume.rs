@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use training::config::{OptimizationConfig, RunConfig};
-use training::data::{self, Purpose};
+use training::data::{self, DataConfig, Purpose};
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TensorBoard, read_config, unusable};
@@ -21,7 +21,11 @@ use crate::terminal::{end_progress, output};
 /// A folder that is not a run or is in use, checkpoints that cannot be used, and the errors of
 /// `fit`.
 pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
-    let (mut config, _) = read_config(&args.run)?;
+    let (config, _) = read_config(&args.run)?;
+    let mut config = args.corpora.apply(config)?;
+    if let DataConfig::Text(text) = &mut config.data {
+        text.make_paths_absolute()?;
+    }
     if let Some(backend) = &args.backend {
         config.execution.backend = DeviceName::choose(Some(backend))?.to_string();
     }

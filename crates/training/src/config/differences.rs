@@ -107,12 +107,12 @@ pub struct NearestPreset {
     pub preset: Settings,
 }
 
-/// Compares the JSON of a `config.json`, whose [settings] are `own`, with the presets of its task.
+/// Compares the JSON of a `config.json` with the presets of its task.
 /// Returns `None` for a task without presets, for a `config` without a task, and for a damaged
 /// `config` of a pretrained model.
 ///
 /// Ignores settings that name files or the machine, which no preset chooses.
-pub fn nearest_preset(config: &Value, own: &Settings) -> Option<NearestPreset> {
+pub fn nearest_preset(config: &Value) -> Option<NearestPreset> {
     let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {
         "text" if !config["data"]["pretrained"].is_null() => {
             vec![(FINE_TUNING, unchanged(config)?)]
@@ -127,10 +127,10 @@ pub fn nearest_preset(config: &Value, own: &Settings) -> Option<NearestPreset> {
             vec![(task.name, RunConfig::of_task(name)?)]
         }
     };
-    let table = all_settings();
+    let (table, own) = (all_settings(), settings(config));
     let from = presets.into_iter().map(|(name, preset)| {
         let preset = settings(&preset.to_json());
-        let paths = differing(&[own, &preset]).into_iter();
+        let paths = differing(&[&own, &preset]).into_iter();
         let paths = paths.filter(|path| !find(&table, path).is_some_and(|found| found.is_local));
         let value = |path: &str| own.get(path).cloned().unwrap_or(Value::Null);
         let mut changed: Settings = paths.map(|path| (path.into(), value(path))).collect();
@@ -157,7 +157,7 @@ mod tests {
 
     fn changed(config: &RunConfig) -> (&'static str, Vec<String>) {
         let json = config.to_json();
-        let nearest = nearest_preset(&json, &settings(&json)).unwrap();
+        let nearest = nearest_preset(&json).unwrap();
         let shown = nearest.changed.iter();
         let shown = shown.map(|(path, value)| format!("{path} {value}"));
         (nearest.name, shown.collect())
@@ -176,7 +176,7 @@ mod tests {
             assert_eq!(changed(&RunConfig::text(size)), (name, Vec::new()));
         }
         let custom = serde_json::json!({"data": {"task": "custom"}});
-        assert!(nearest_preset(&custom, &settings(&custom)).is_none());
+        assert!(nearest_preset(&custom).is_none());
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub struct RunData {
     pub folder: PathBuf,
     /// Contents of `config.json`.
     pub config: Value,
-    /// The settings by their paths, without those that are derived or have no effect.
+    /// The settings by their paths, without those that are derived or have no effect. Corpora are
+    /// known by their hashes, not by their paths.
     pub settings: Settings,
     /// Status, and number of steps taken.
     pub status: RunStatus,
@@ -125,7 +126,7 @@ impl RunData {
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
             folder: folder.into(),
-            settings: settings(&config),
+            settings: compared_settings(&config),
             status,
             best: best(by.unwrap_or(BestBy::Loss), &lines),
             curves: Curves::new(&lines),
@@ -167,7 +168,7 @@ impl RunData {
     /// Returns the preset that the run is most similar to, and the settings that differ from it;
     /// `None` for a task without presets, and for damaged settings of a pretrained model.
     pub fn nearest_preset(&self) -> Option<NearestPreset> {
-        nearest_preset(&self.config, &self.settings)
+        nearest_preset(&self.config)
     }
 
     /// Returns a metric of [`COMPARED`]; `None` if the run does not have it.
@@ -203,6 +204,17 @@ impl RunData {
     }
 }
 
+fn compared_settings(config: &Value) -> Settings {
+    let mut found = settings(config);
+    if let Value::Array(hashes) = &config["data"]["data"] {
+        let paths = ["data.train.", "data.valid.", "data.cache"];
+        found.retain(|path, _| !paths.iter().any(|begin| path.starts_with(begin)));
+        let names = ["data.train.sha256", "data.valid.sha256"].map(String::from);
+        found.extend(names.into_iter().zip(hashes.iter().cloned()));
+    }
+    found
+}
+
 /// Returns the best evaluation; `None` if there was no evaluation with a value of the metric.
 fn best(by: BestBy, lines: &[MetricsLine]) -> Option<Best> {
     let evaluations = lines.iter().filter_map(|line| {
@@ -223,7 +235,7 @@ fn best(by: BestBy, lines: &[MetricsLine]) -> Option<Best> {
     })
 }
 
-/// Groups runs that differ in their seed only, in the order of the first run of each group. A group
+/// Groups runs of the same data that differ in their seed only, in the order of the first run of each group. A group
 /// is a list of indices. Derived settings and settings without effect do not count.
 ///
 /// Runs with the same seed are never in one group, because the mean of a group must be a mean over

@@ -61,7 +61,7 @@ settings! {
         batch_tokens: usize = 0, whole(1, 100_000_000).flag("--batch-tokens", "N");
         /// Folder of trained tokenisers and tokenised corpora; without it, `cache` beside the run's
         /// folder.
-        cache: Option<PathBuf> = None, text().rare_flag("--cache", "FOLDER").local();
+        cache: Option<PathBuf> = None, text().rare_flag("--cache", "FOLDER").local().may_change();
         /// SHA-256 of the tokeniser of sources and of the tokeniser of targets, in hexadecimal digits;
         /// `None` before the tokenisers are trained or read.
         tokenizer_sha256: Option<[String; 2]> = None, computed();

@@ -43,9 +43,9 @@ declarations! {
         /// Required: source texts to train on, one per line; or pairs in one file: JSON Lines if its
         /// name ends with .jsonl, .ndjson or .json, otherwise lines `SOURCE<TAB>TARGET`; all corpora
         /// may be compressed by gzip.
-        source: PathBuf, text().flag("--train-source", "FILE").local();
+        source: PathBuf, text().flag("--train-source", "FILE").local().may_change();
         /// Translations of --train-source, line by line; none for pairs in one file.
-        target: Option<PathBuf>, text().flag("--train-target", "FILE").local();
+        target: Option<PathBuf>, text().flag("--train-target", "FILE").local().may_change();
         /// Fields of source and target in JSON Lines, such as translation.de,translation.en.
         fields: Option<[String; 2]>, custom(names).rare_flag("--fields", "SOURCE,TARGET").local();
     }
@@ -55,9 +55,9 @@ declarations! {
     /// Declarations of the settings of the validation corpus.
     pub struct ValidSettings for Corpus in "data.valid." {
         /// Texts or pairs to validate on, as --train-source; without them, pairs are held out.
-        source: PathBuf, text().flag("--valid-source", "FILE").local();
+        source: PathBuf, text().flag("--valid-source", "FILE").local().may_change();
         /// Translations of --valid-source, line by line; none for pairs in one file.
-        target: Option<PathBuf>, text().flag("--valid-target", "FILE").local();
+        target: Option<PathBuf>, text().flag("--valid-target", "FILE").local().may_change();
         /// Fields of source and target in JSON Lines.
         fields: Option<[String; 2]>, custom(names).local();
     }
@@ -210,7 +210,10 @@ impl Pairs {
     fn next_pair(&mut self) -> Result<Option<Pair>, UsageError> {
         let mut line = self.source.next()?;
         if !matches!(self.format, Format::TwoFiles(_)) {
-            while line.as_ref().is_some_and(|line| line.trim().is_empty()) {
+            let is_table = matches!(self.format, Format::Table);
+            let is_blank =
+                |line: &String| line.trim().is_empty() && !(is_table && line.contains('\t'));
+            while line.as_ref().is_some_and(is_blank) {
                 self.stats.empty += 1;
                 line = self.source.next()?;
             }

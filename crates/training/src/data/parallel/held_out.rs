@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::corpus::{CorpusStats, Pair, Pairs, ReadOptions, TrainSettings};
+use super::fingerprints::Fingerprints;
 use super::{Corpus, TextConfig};
 use crate::data::split;
 use crate::error::UsageError;
+use crate::notes;
 
 /// Maximum number of different pairs that are held out.
 const MAX_PAIRS: usize = 2000;
@@ -119,13 +121,17 @@ impl ValidationPairs {
         Self::new(corpus, None, options)
     }
 
-    /// Returns an iterator over the validation pairs of a run with these settings.
+    /// Returns an iterator over the validation pairs of a run with these settings. Warns if their
+    /// files have changed since the run began.
     ///
     /// # Errors
     ///
     /// If a file cannot be read, or has too few different pairs to hold some out.
     pub fn of_run(config: &TextConfig, options: ReadOptions) -> Result<Self, UsageError> {
         let held_out = HeldOut::of(config)?;
+        if let Err(error) = Fingerprints::of_validation(config)?.check(config) {
+            notes::warn(&config.name_file(error).to_string());
+        }
         Self::new(&config.valid, held_out.as_ref(), options)
     }
 

@@ -11,6 +11,7 @@ pub mod config;
 pub mod corpus;
 pub mod dataset;
 mod fingerprint;
+mod fingerprints;
 mod held_out;
 mod lines;
 mod prepare;

@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 
 use super::cache_folder::lock;
 use super::dataset::{Corpora, Validation};
-use super::fingerprint::key;
+use super::fingerprints::Fingerprints;
 use super::held_out::{HeldOut, ValidationPairs};
 use super::lines::wrong;
 use super::train_tokenizers::read_or_train;
 use super::{
-    BatchPlan, Corpus, CorpusStats, Fingerprint, Overlong, ParallelDataset, TextConfig, TokenCache,
+    BatchPlan, Corpus, CorpusStats, Overlong, ParallelDataset, TextConfig, TokenCache,
     TokenizerPair,
 };
 use crate::data::Sides;
@@ -48,6 +48,11 @@ impl ParallelDataset {
         drop(lock(&caches)?);
         let held_out = HeldOut::of(config)?;
         let fingerprints = Fingerprints::of(config)?;
+        // The settings may be those of an earlier run.
+        if let Err(error) = fingerprints.check(config) {
+            let error = config.name_file(error);
+            notes::warn(&format!("{error}, or is another one: this run differs"));
+        }
         let held_out = held_out.as_ref();
         let tokenizers = read_or_train(config, &caches, &fingerprints.train, held_out)?;
         let mut dataset = Self::new(config, tokenizers);
@@ -90,17 +95,10 @@ impl ParallelDataset {
             config.valid.check()?;
         }
         let fingerprints = Fingerprints::of(config)?;
-        if let Some(expected) = &config.data {
-            let keys = fingerprints.keys(config);
-            for (side, corpus) in [&config.train, &config.valid].into_iter().enumerate() {
-                if expected[side] != keys[side] {
-                    let files = corpus.files().map(|file| file.display().to_string());
-                    let files = files.collect::<Vec<_>>().join(", ");
-                    let what = "has changed since the run began: put it back, or begin a new run";
-                    return Err(UsageError::new("corpus", files, what).into());
-                }
-            }
-        }
+        fingerprints.check(config).map_err(|error| {
+            let expected = format!("{}: put it back, or begin a new run", error.expected);
+            UsageError { expected, ..error }
+        })?;
         let caches = caches_of(config, caches);
         let held_out = HeldOut::of(config)?;
         self.load(&caches, eval_size, &fingerprints, held_out.as_ref())
@@ -240,40 +238,6 @@ impl ParallelDataset {
                 Err(too_long(corpus, most, " to validate with"))
             }
         }
-    }
-}
-
-/// Fingerprints of the training and validation files. They are computed once, because reading the
-/// files takes time.
-struct Fingerprints {
-    train: Vec<Fingerprint>,
-    valid: Vec<Fingerprint>,
-}
-
-impl Fingerprints {
-    fn of(config: &TextConfig) -> Result<Self, UsageError> {
-        let valid = if config.has_validation_corpus() {
-            config.valid.fingerprints()?
-        } else {
-            Vec::new()
-        };
-        Ok(Self {
-            train: config.train.fingerprints()?,
-            valid,
-        })
-    }
-
-    /// Returns the hash that identifies the training corpus, and the one that identifies the
-    /// validation pairs.
-    fn keys(&self, config: &TextConfig) -> [String; 2] {
-        [
-            key(&(&self.train, &config.train.fields)),
-            if self.valid.is_empty() {
-                key(&(&self.train, &config.train.fields, config.valid_share))
-            } else {
-                key(&(&self.valid, &config.valid.fields))
-            },
-        ]
     }
 }
 

@@ -1,0 +1,71 @@
+//! Hashes that identify the corpora of a run, wherever their files are.
+
+use super::fingerprint::key;
+use super::{Corpus, Fingerprint, TextConfig};
+use crate::error::UsageError;
+
+/// Fingerprints of the training and validation files. They are computed once, because reading the
+/// files takes time.
+pub(super) struct Fingerprints {
+    pub(super) train: Vec<Fingerprint>,
+    valid: Vec<Fingerprint>,
+}
+
+impl Fingerprints {
+    pub(super) fn of(config: &TextConfig) -> Result<Self, UsageError> {
+        Ok(Self {
+            train: config.train.fingerprints()?,
+            ..Self::of_validation(config)?
+        })
+    }
+
+    /// Returns the fingerprints of the files that the validation pairs are read from.
+    pub(super) fn of_validation(config: &TextConfig) -> Result<Self, UsageError> {
+        let has_own = config.has_validation_corpus();
+        Ok(Self {
+            train: if has_own {
+                Vec::new()
+            } else {
+                config.train.fingerprints()?
+            },
+            valid: if has_own {
+                config.valid.fingerprints()?
+            } else {
+                Vec::new()
+            },
+        })
+    }
+
+    /// Returns the hash that identifies the training corpus, and the one that identifies the
+    /// validation pairs.
+    pub(super) fn keys(&self, config: &TextConfig) -> [String; 2] {
+        let train = key(&(&self.train, &config.train.fields));
+        let valid = if self.valid.is_empty() {
+            key(&(&self.train, &config.train.fields, config.valid_share))
+        } else {
+            key(&(&self.valid, &config.valid.fields))
+        };
+        [train, valid]
+    }
+
+    /// Compares the corpora with those that the settings were written with. Returns an error that
+    /// names the first one that has changed.
+    pub(super) fn check(&self, config: &TextConfig) -> Result<(), UsageError> {
+        let (Some(then), now) = (&config.data, self.keys(config)) else {
+            return Ok(());
+        };
+        if !self.train.is_empty() && then[0] != now[0] {
+            return Err(changed(&config.train));
+        }
+        if then[1] != now[1] {
+            return Err(changed(&config.valid));
+        }
+        Ok(())
+    }
+}
+
+fn changed(corpus: &Corpus) -> UsageError {
+    let files = corpus.files().map(|file| file.display().to_string());
+    let files = files.collect::<Vec<_>>().join(", ");
+    UsageError::new("corpus", files, "has changed since the run began")
+}
