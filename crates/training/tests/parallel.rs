@@ -124,7 +124,7 @@ fn references_are_the_texts_of_the_file() {
 }
 
 #[test]
-fn the_prefetcher_gives_the_batches_in_order() {
+fn the_prefetcher_gives_the_batches_in_order_and_each_epoch_a_smaller_last_step() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     let purpose = Purpose::NewRun {
@@ -133,11 +133,23 @@ fn the_prefetcher_gives_the_batches_in_order() {
     };
     let dataset = prepare(&mut config, purpose).unwrap();
     let dataset = dataset.as_ref();
-    std::thread::scope(|scope| {
-        let mut prefetcher = Prefetcher::start(scope, dataset, 3, 5..100, 2, 7);
-        for step in 5..15 {
-            let expected = [2 * step + 1, 2 * step + 2].map(|index| dataset.batch(3, index, 7));
-            assert_eq!(prefetcher.next_step(), expected);
-        }
-    });
+    let batches = dataset.batches_per_epoch().unwrap();
+    assert!(batches > 4);
+    for accumulate in [1, 2, batches - 1, batches, batches + 1, 3 * batches + 1] {
+        let steps = batches.div_ceil(accumulate);
+        let begin = steps / 2;
+        let mut index = begin * accumulate;
+        std::thread::scope(|scope| {
+            let all = begin..3 * steps;
+            let mut prefetcher = Prefetcher::start(scope, dataset, 3, all.clone(), accumulate, 7);
+            for step in all {
+                let left = batches - index % batches;
+                let here = (index + 1..).take(left.min(accumulate));
+                let expected: Vec<_> = here.map(|index| dataset.batch(3, index, 7)).collect();
+                assert_eq!(prefetcher.next_step(), expected, "step {step}");
+                index += expected.len();
+            }
+        });
+        assert_eq!(index, 3 * batches, "three epochs");
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use burn::tensor::Device;
 use training::config::RunConfig;
+use training::data::prefetcher::step_examples;
 use training::data::{Batch, Dataset};
 use training::lora::trained_parameters;
 use training::memory::{peak_rss_bytes, reset_peak_rss, state_bytes};
@@ -44,12 +45,12 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
     reset_peak_rss();
     for step in 1..=WARM_UP + STEPS {
         let begun = Instant::now();
-        let batches = (1..=accumulate).map(|batch| {
-            let index = (step - 1) * accumulate + batch;
-            let examples = dataset.batch(config.seed, index, optimization.batch_size);
-            Batch::new(&examples, &device)
-        });
-        let batches: Vec<Batch> = batches.collect();
+        let (seed, size) = (config.seed, optimization.batch_size);
+        let examples = step_examples(dataset, seed, step - 1, accumulate, size);
+        let batches = examples.iter();
+        let batches: Vec<Batch> = batches
+            .map(|examples| Batch::new(examples, &device))
+            .collect();
         let in_step: usize = batches.iter().map(|batch| batch.tokens).sum();
         let rate = optimization
             .schedule

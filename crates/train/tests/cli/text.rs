@@ -224,6 +224,51 @@ fn a_resumed_run_on_texts_equals_an_unbroken_one() {
 }
 
 #[test]
+fn the_last_step_of_an_epoch_has_the_gradient_of_its_own_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = corpus_line(path, 50);
+    // The parameters hardly change, and there is no dropout, so a batch has the same loss in each
+    // run.
+    let constant =
+        "--epochs 2 --batch-tokens 200 --dropout 0 --set optimization.schedule.factor=1e-30";
+    let steps = |name: &str, accumulate: usize| -> Vec<[f64; 3]> {
+        let fit = TINY.join(" ");
+        let more = format!("--run-dir {name} --accumulate {accumulate}");
+        succeed(&output(path, &format!("{fit} {flags} {constant} {more}")));
+        let lines = fs::read_to_string(path.join(name).join("metrics.jsonl")).unwrap();
+        let lines = lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let steps = lines.filter(|line| line.get("loss").is_some());
+        let fields = ["tokens", "loss", "gradient_norm"];
+        steps
+            .map(|line| fields.map(|field| line[field].as_f64().unwrap()))
+            .collect()
+    };
+    let single = steps("single", 1);
+    let batches = single.len() / 2;
+    let most = steps("most", batches - 1);
+    assert_eq!(most.len(), 4);
+    for (epoch, first) in [(0, 0), (1, batches)] {
+        assert_eq!(most[2 * epoch + 1], single[first + batches - 1]);
+        let parts = &single[first..first + batches - 1];
+        let tokens: f64 = parts.iter().map(|part| part[0]).sum();
+        let loss: f64 = parts.iter().map(|part| part[0] * part[1]).sum::<f64>() / tokens;
+        assert_eq!(most[2 * epoch][0], tokens);
+        assert!((most[2 * epoch][1] - loss).abs() < 1e-5);
+    }
+    // A step is never more than an epoch, and a run that stops within one goes on where it was.
+    assert_eq!(steps("more", 30 * batches).len(), 2);
+    run(path, "resume most --steps 7");
+    let fit = TINY.join(" ");
+    let unbroken = constant.replace("--epochs 2", "--steps 7");
+    let more = format!("--run-dir unbroken --accumulate {}", batches - 1);
+    succeed(&output(path, &format!("{fit} {flags} {unbroken} {more}")));
+    assert_eq!(losses(&path.join("most")), losses(&path.join("unbroken")));
+}
+
+#[test]
 fn a_corpus_is_known_by_its_content() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
@@ -581,7 +626,7 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
         path.join("mine.json"),
     )
     .unwrap();
-    // With two batches per step, two epochs have as many steps as one epoch has batches.
+    // An epoch ends with a smaller step where its number of batches is odd.
     let more = "--run-dir run --epochs 2 --accumulate 2 --tokenizer-file mine.json --batch-tokens 1000 --cache elsewhere";
     let output = output(path, &format!("{} {flags} {more}", TINY.join(" ")));
     succeed(&output);
@@ -589,7 +634,7 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
     let batches = text(&output.stderr);
     let batches = batches.split(" batches an epoch").next().unwrap();
     let batches: usize = batches.rsplit(' ').next().unwrap().parse().unwrap();
-    assert_eq!(losses(&path.join("run")).len(), batches);
+    assert_eq!(losses(&path.join("run")).len(), 2 * batches.div_ceil(2));
     run(
         path,
         "eval run --beam 3 --source valid.source --target valid.target",

@@ -17,7 +17,7 @@ settings! {
         epochs: Option<usize> = None, whole(1, 1_000_000).flag("--epochs", "N").of(Tasks::Text("use --steps")).may_change();
         /// Sequences in a batch (not for text).
         batch_size: usize = 64, whole(1, MANY).flag("--batch-size", "N").of(Tasks::Synthetic("use --batch-tokens"));
-        /// Batches in a step, whose gradients are added up.
+        /// Batches in a step, whose gradients are added up; the last step of an epoch has those left.
         accumulate: usize = 1, whole(1, 100_000).rare_flag("--accumulate", "N");
         /// Optimizer and its settings.
         optimizer: OptimizerConfig = OptimizerConfig::DEFAULT, group::<OptimizerConfig>();

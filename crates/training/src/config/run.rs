@@ -150,7 +150,7 @@ impl RunConfig {
         if let Some(epochs) = self.optimization.epochs {
             if let Some(batches) = dataset.batches_per_epoch() {
                 let accumulate = self.optimization.accumulate;
-                self.optimization.steps = (epochs * batches).div_ceil(accumulate);
+                self.optimization.steps = epochs * batches.div_ceil(accumulate);
             } else if dataset.synthetic().is_some() {
                 let expected = "is for data with an end; the examples of this task have none";
                 let setting = OptimizationConfig::epochs;

@@ -13,9 +13,20 @@ const AHEAD: usize = 4;
 /// Examples of one training step: a `Vec` of examples for each batch of the step.
 pub type StepExamples = Vec<Vec<Example>>;
 
-/// Makes the examples of step `step`, counted from 0, which has `accumulate` batches. The index of
-/// its first batch is `step * accumulate + 1`. `seed` and `batch_size` are passed to
-/// [`Dataset::batch`].
+/// Returns the indices of the batches of step `step`, counted from 0. A step has `accumulate`
+/// batches, but the last step of an epoch has those that are left, so that no step is a part of two
+/// epochs.
+fn step_batches(dataset: &dyn Dataset, step: usize, accumulate: usize) -> Range<usize> {
+    let batches = dataset.batches_per_epoch().unwrap_or(usize::MAX);
+    let steps = batches.div_ceil(accumulate);
+    let before = step / steps * batches;
+    let first = step % steps * accumulate;
+    let end = batches.min(first + accumulate);
+    before + first + 1..before + end + 1
+}
+
+/// Makes the examples of step `step`, counted from 0, which has `accumulate` batches or, at the end
+/// of an epoch, those that are left. `seed` and `batch_size` are passed to [`Dataset::batch`].
 pub fn step_examples(
     dataset: &dyn Dataset,
     seed: u64,
@@ -23,8 +34,7 @@ pub fn step_examples(
     accumulate: usize,
     batch_size: usize,
 ) -> StepExamples {
-    let first = step * accumulate + 1;
-    let batches = first..first + accumulate;
+    let batches = step_batches(dataset, step, accumulate);
     let batches = batches.map(|index| dataset.batch(seed, index, batch_size));
     batches.collect()
 }
