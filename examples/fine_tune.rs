@@ -79,7 +79,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .state
         .best
         .expect("each epoch ends with an evaluation");
-    println!("validation loss {:.3} after step {}", best.value, best.step);
+    println!("validation loss {:.3} after step {}", best.loss, best.step);
 
     // Write the trained model as a Hugging Face folder.
     let written = work.join("trained");

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::Value;
+use training::config::differences::Settings;
 use training::config::{LengthsConfig, ModelSettings, RunConfig, TextSize, all_settings};
 use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
 use training::data::{DataConfig, NamedTask, SYNTHETIC_TASKS, TASK};
@@ -49,6 +50,14 @@ const ALSO: &[(&Setting, &Setting, Option<&str>)] = &[
     (ValidSettings::source, ValidSettings::target, Some("null")),
     (TrainSettings::fields, ValidSettings::fields, None),
 ];
+
+/// Returns whether the flag of another setting in `given` sets the setting at `path` to `value`, too.
+pub fn follows(path: &str, value: &Value, given: &Settings) -> bool {
+    ALSO.iter().any(|(flag, also, theirs)| {
+        let given = given.get(flag.path).filter(|_| also.path == path);
+        given.is_some_and(|given| theirs.map_or(given == value, |text| shown(value) == *text))
+    })
+}
 
 /// The flags that are given, in the order of the settings, each with its value.
 #[derive(Clone, Debug, Default)]

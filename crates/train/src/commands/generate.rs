@@ -66,9 +66,6 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
         })
     };
     let predictor = Predictor::new(run, work, args.json);
-    if group.is_first() && !is_pretrained(&args.trained.run) {
-        output::note(&args.trained.checkpoint.describe(run.step));
-    }
     let Some(mut input) = input else {
         return follow(&predictor, group);
     };
@@ -95,6 +92,9 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
             let what = format!("{wrong} of {lines} lines were wrong, see the errors above");
             return Err(args.input.wrong(what).into());
         }
+    }
+    if !is_pretrained(&args.trained.run) {
+        output::note(&args.trained.checkpoint.describe(run.step));
     }
     // An empty window tells the other processes that the input has ended.
     Window::default().shared(group);

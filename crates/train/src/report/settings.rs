@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use training::config::differences::{NearestPreset, Settings, flat};
+use training::config::differences::{NearestPreset, Settings, with_sides};
 use training::run::RunData;
 use training::setting::shown;
 
@@ -25,9 +25,10 @@ pub struct Setting {
 /// Compares the settings of runs with each other and with their presets. Settings outside a section
 /// come first.
 pub fn settings(runs: &[RunData]) -> Vec<Setting> {
-    let flat: Vec<Settings> = runs.iter().map(|run| flat(&run.config)).collect();
+    let all = runs.iter().map(|run| with_sides(&run.config));
+    let all: Vec<Settings> = all.collect();
     let nearest: Vec<_> = runs.iter().map(RunData::nearest_preset).collect();
-    let paths: BTreeSet<&String> = flat.iter().flat_map(Settings::keys).collect();
+    let paths: BTreeSet<&String> = all.iter().flat_map(Settings::keys).collect();
     let mut paths: Vec<&String> = paths.into_iter().collect();
     paths.sort_by_key(|path| path.contains('.'));
     let setting = |path: &String| {
@@ -40,7 +41,7 @@ pub fn settings(runs: &[RunData]) -> Vec<Setting> {
         Setting {
             path: path.clone(),
             flag: fit_words(path),
-            values: flat.iter().map(value).collect(),
+            values: all.iter().map(value).collect(),
             presets: nearest.iter().map(preset).collect(),
         }
     };

@@ -61,9 +61,13 @@ impl Table {
             .push(row.iter().map(|cell| visible(cell)).collect());
     }
 
-    /// Returns the width of the table in terminal columns if nothing is truncated.
-    pub fn natural_width(&self) -> usize {
-        let widths = self.widths();
+    /// Returns the width of the table in terminal columns if the column that is truncated first is at
+    /// most `flexible` wide.
+    pub fn width_with(&self, flexible: usize) -> usize {
+        let mut widths = self.widths();
+        if let Some(index) = self.flexible {
+            widths[index] = widths[index].min(flexible);
+        }
         widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
     }
 
@@ -84,7 +88,7 @@ impl Table {
         let width = width.unwrap_or(usize::MAX);
         let mut widths = self.widths();
         if let Some(flexible) = self.flexible {
-            let excess = self.natural_width().saturating_sub(width);
+            let excess = self.width_with(usize::MAX).saturating_sub(width);
             let left = widths[flexible].saturating_sub(excess);
             widths[flexible] = match left {
                 _ if excess == 0 => widths[flexible],
@@ -156,7 +160,10 @@ mod tests {
             "日本                           1000",
         ];
         assert_eq!(table().lines(None), expected);
-        assert_eq!(table().natural_width(), 35);
+        assert_eq!(
+            (table().width_with(usize::MAX), table().width_with(9)),
+            (35, 22)
+        );
         assert_eq!(table().lines(Some(35)), expected);
     }
 

@@ -135,7 +135,7 @@ fn runs_are_listed_and_compared() {
         assert!(table[1].contains(part), "{part}: {table:?}");
     }
     assert!(
-        table[2].contains("--seed 3") && !table[2].contains("null"),
+        table[2].contains("copy  --seed 3 --eval-every 4") && !table[2].contains("null"),
         "{table:?}"
     );
 

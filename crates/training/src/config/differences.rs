@@ -8,6 +8,7 @@ use super::run::find;
 use super::{RunConfig, TextSize, all_settings};
 use crate::data::parallel::{BATCH_TOKENS, TextConfig};
 use crate::data::{DataConfig, SYNTHETIC_TASKS};
+use crate::setting::shown;
 
 /// Values of settings by their paths, such as `optimization.schedule.warmup`, sorted by path.
 pub type Settings = BTreeMap<String, Value>;
@@ -17,7 +18,7 @@ pub type Settings = BTreeMap<String, Value>;
 /// settings that are `null`, which count as missing.
 pub fn settings(config: &Value) -> Settings {
     let table = all_settings();
-    let mut found = flat(config);
+    let mut found = with_sides(config);
     let all = found.clone();
     let is_set = |path: &str| all.get(path).is_some_and(|value| !value.is_null());
     found.retain(|path, value| {
@@ -26,6 +27,25 @@ pub fn settings(config: &Value) -> Settings {
         let is_derived = setting.is_some_and(|setting| setting.is_derived);
         !value.is_null() && !is_derived && !by.is_some_and(|by| is_set(by.path))
     });
+    found
+}
+
+/// Returns all values in the JSON of a `config.json`, by their paths. The values for sources and for
+/// targets are one value, as on the command line.
+pub fn with_sides(config: &Value) -> Settings {
+    let mut found = flat(config);
+    for setting in all_settings().iter().filter(|setting| setting.has_sides) {
+        let path = |side: &str| format!("{}.{side}", setting.path);
+        let [source, target] = ["source", "target"].map(|side| found.remove(&path(side)));
+        if let (Some(source), Some(target)) = (source, target) {
+            let both = if source == target {
+                source
+            } else {
+                format!("{},{}", shown(&source), shown(&target)).into()
+            };
+            found.insert(setting.path.into(), both);
+        }
+    }
     found
 }
 

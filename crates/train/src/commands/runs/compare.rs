@@ -6,12 +6,14 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 use serde_json::Value;
-use training::config::differences::{Settings, differing};
+use training::config::differences::{NearestPreset, Settings, differing};
+use training::config::setting_at;
+use training::data::TASK;
 use training::error::UsageError;
 use training::run::{COMPARED, RunData, Status, seed_groups};
 use training::setting::shown as value_shown;
 
-use super::shown;
+use super::shown::{self, shortened};
 use crate::args::CompareArgs;
 use crate::metric;
 use crate::number::grouped;
@@ -25,7 +27,7 @@ struct Group<'a>(Vec<&'a RunData>);
 /// The result of `compare`.
 #[derive(Serialize)]
 struct Comparison<'a> {
-    /// Settings that differ between groups.
+    /// Settings that differ between groups, and do not follow from others.
     settings: Vec<Setting<'a>>,
     groups: Vec<Compared<'a>>,
 }
@@ -129,14 +131,45 @@ impl Group<'_> {
 }
 
 fn compared<'a>(groups: &'a [Group<'a>]) -> Comparison<'a> {
-    let all: Vec<&Settings> = groups.iter().map(|group| &group.0[0].settings).collect();
-    let settings = differing(&all).into_iter().map(|path| Setting {
-        path,
-        flag: shown::flag(path),
-        values: groups.iter().map(|group| group.value(path)).collect(),
+    let first = groups.iter().map(|group| group.0[0]);
+    let all: Vec<&Settings> = first.clone().map(|run| &run.settings).collect();
+    let nearest: Vec<Option<NearestPreset>> = first.map(RunData::nearest_preset).collect();
+    let chosen = nearest.iter().map(|it| it.as_ref().map(shown::chosen));
+    let chosen: Vec<Option<Settings>> = chosen.collect();
+    // A setting that differs because the presets do was not chosen.
+    let is_chosen = |path: &&str| {
+        let mut chosen = chosen.iter();
+        *path == TASK.path
+            || setting_at(path).is_none()
+            || chosen.any(|chosen| chosen.as_ref().is_none_or(|it| it.contains_key(*path)))
+    };
+    let paths = differing(&all).into_iter().filter(is_chosen);
+    let mut settings: Vec<Setting> = paths
+        .map(|path| Setting {
+            path,
+            flag: shown::flag(path),
+            values: groups.iter().map(|group| group.value(path)).collect(),
+        })
+        .collect();
+    // The preset of a synthetic task has the task's name.
+    let of_texts = |group: &Group| group.0[0].is_of_texts();
+    let presets = nearest.iter().zip(groups).map(|(nearest, group)| {
+        let nearest = nearest.as_ref().filter(|_| of_texts(group));
+        nearest.map(|nearest| nearest.name).into()
     });
+    let presets: Vec<Value> = presets.collect();
+    if presets.iter().any(|preset| *preset != presets[0]) {
+        settings.insert(
+            0,
+            Setting {
+                path: "preset",
+                flag: None,
+                values: presets,
+            },
+        );
+    }
     Comparison {
-        settings: settings.collect(),
+        settings,
         groups: groups.iter().map(Group::compared).collect(),
     }
 }
@@ -157,7 +190,8 @@ impl Spread {
         let mean = metric::text(name, self.mean);
         let decimals = mean.split_once('.').map_or(0, |(_, after)| after.len());
         match self.std {
-            Some(std) if std > 0.0 && mean.contains(['e', ' ']) => {
+            Some(std) if std > 0.0 && name == "seconds" => format!("{mean} ± {std:.1} s"),
+            Some(std) if std > 0.0 && mean.contains('e') => {
                 format!("{mean} ± {}", metric::text(name, std))
             }
             Some(std) if std > 0.0 => {
@@ -168,6 +202,9 @@ impl Spread {
     }
 }
 
+/// Minimum width of the names of settings and metrics, in terminal columns.
+const NAMES: usize = 20;
+
 /// Prints the comparison. Groups that do not fit the width of the terminal are printed in further
 /// tables below.
 fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
@@ -175,7 +212,7 @@ fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
     let fits = |count: &usize| {
         let mut starts = (0..headings.len()).step_by(*count);
         let table = |start| table(comparison, headings, start, *count);
-        starts.all(|start| width.is_none_or(|width| table(start).natural_width() <= width))
+        starts.all(|start| width.is_none_or(|width| table(start).width_with(NAMES) <= width))
     };
     let count = (1..=headings.len()).rev().find(fits).unwrap_or(1);
     for start in (0..headings.len()).step_by(count) {
@@ -193,14 +230,15 @@ fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
 fn table(comparison: &Comparison, headings: &[String], start: usize, count: usize) -> Table {
     let range = start..headings.len().min(start + count);
     let columns = headings[range.clone()].iter();
-    let columns = columns.map(|name| (name.clone(), Align::Right));
+    let columns = columns.map(|name| (shortened(name), Align::Right));
     let first = ("setting".to_owned(), Align::Left);
     let mut table = Table::new([first].into_iter().chain(columns)).cutting(0);
     let mut row = |name: &str, cells: Vec<String>| {
         table.push([name.to_owned()].into_iter().chain(cells).collect());
     };
     for setting in &comparison.settings {
-        let values = setting.values[range.clone()].iter().map(value_shown);
+        let values = setting.values[range.clone()].iter();
+        let values = values.map(|value| shortened(&value_shown(value)));
         row(setting.flag.unwrap_or(setting.path), values.collect());
     }
     if comparison.settings.is_empty() {
@@ -251,5 +289,33 @@ mod tests {
         let one = Spread::of(vec![3.0]).unwrap();
         assert_eq!((one.mean, one.std), (3.0, None));
         assert_eq!(Spread::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn three_runs_fit_beside_each_other_in_80_columns() {
+        let spread = || Spread::of(vec![0.123, 0.456]).unwrap();
+        let names = ["a-long-name-of-a-run-1", "a-long-name-of-a-run-2", "b"];
+        let group = |name: &'static str| Compared {
+            runs: vec![name],
+            seeds: vec![None],
+            status: vec![Status::Finished],
+            metrics: COMPARED.map(|name| (name, spread())).into(),
+        };
+        let comparison = Comparison {
+            settings: vec![Setting {
+                path: "data.pretrained.folder",
+                flag: None,
+                values: names
+                    .map(|name| format!("/home/user/models/{name}").into())
+                    .into(),
+            }],
+            groups: names.map(group).into(),
+        };
+        let table = table(&comparison, &names.map(String::from), 0, 3);
+        assert!(table.width_with(NAMES) <= 80);
+        let lines = table.lines(Some(80));
+        let expected =
+            "setting               a-long-na…-a-run-1  a-long-na…-a-run-2                   b";
+        assert_eq!(lines[0], expected);
     }
 }

@@ -1,7 +1,7 @@
 //! `train runs`: list the runs in a folder as a table.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use anyhow::Result;
@@ -18,6 +18,9 @@ use crate::metric;
 use crate::number::seconds;
 use crate::terminal::output;
 use crate::terminal::table::{Align, Table, stdout_width};
+
+/// Width of the settings below which other columns are left out, in terminal columns.
+const SETTINGS: usize = 20;
 
 /// A run in the list.
 struct Listed {
@@ -68,10 +71,40 @@ pub fn run(args: &RunsArgs) -> Result<()> {
         ("time", Align::Right),
         ("status", Align::Left),
     ];
-    let columns = columns.map(|(name, align)| (name.to_owned(), align));
-    let mut table = Table::new(columns).cutting(2);
-    runs.iter().for_each(|run| table.push(run.row()));
-    let lines = table.lines(stdout_width());
+    // What tells runs apart comes first, because the column may be cut.
+    let mut words: Vec<Vec<String>> = runs.iter().map(Listed::settings).collect();
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for word in words.iter().flatten() {
+        *counts.entry(word.clone()).or_default() += 1;
+    }
+    for words in &mut words {
+        words.sort_by_key(|word| counts[word]);
+    }
+    let width = stdout_width();
+    // Columns that are left out if too little is left for the settings.
+    let left_out: [&[&str]; 3] = [&[], &["task"], &["task", "time"]];
+    let tables = left_out.map(|left_out| {
+        let is_shown = |index: usize| !left_out.contains(&columns[index].0);
+        let shown = (0..columns.len()).filter(|&index| is_shown(index));
+        let shown: Vec<usize> = shown.collect();
+        let names = shown.iter().map(|&index| columns[index]);
+        let flexible = shown
+            .iter()
+            .position(|&index| columns[index].0 == "settings");
+        let mut table = Table::new(names.map(|(name, align)| (name.to_owned(), align)));
+        table = table.cutting(flexible.expect("it is shown"));
+        for (run, words) in runs.iter().zip(&words) {
+            let mut row = run.row(words.join(" "));
+            if width.is_some() {
+                row[0] = shown::shortened(&row[0]);
+            }
+            table.push(shown.iter().map(|&index| row[index].clone()).collect());
+        }
+        table
+    });
+    let fits = |table: &&Table| width.is_none_or(|width| table.width_with(SETTINGS) <= width);
+    let table = tables.iter().find(fits).unwrap_or(&tables[2]);
+    let lines = table.lines(width);
     lines.iter().try_for_each(|line| output::result(line))
 }
 
@@ -135,13 +168,13 @@ fn natural(name: &str) -> Vec<(String, u64)> {
 }
 
 impl Listed {
-    fn row(&self) -> Vec<String> {
+    fn row(&self, settings: String) -> Vec<String> {
         let run = &self.run;
         let best = run.best.map(|best| metric::named(best.field(), best.value));
         vec![
             run.name.clone(),
             run.task().into(),
-            self.settings(),
+            settings,
             metric::steps(&run.status),
             best.unwrap_or("-".into()),
             run.metric("seconds").map_or("-".into(), seconds),
@@ -150,9 +183,9 @@ impl Listed {
     }
 
     /// Returns the settings that differ from the preset, as flags if possible.
-    fn settings(&self) -> String {
+    fn settings(&self) -> Vec<String> {
         let Some(nearest) = &self.nearest else {
-            return String::new();
+            return Vec::new();
         };
         let mut words = Vec::new();
         match nearest.name {
@@ -163,14 +196,13 @@ impl Listed {
             preset if self.run.is_of_texts() => words.push(format!("--preset {preset}")),
             _ => {}
         }
-        // The flag `--layers` sets two settings, but is listed once if both have the same value.
-        for (path, value) in &nearest.changed {
-            let word = shown::setting(path, value);
-            if !words.contains(&word) {
-                words.push(word);
-            }
-        }
-        words.join(" ")
+        let chosen = shown::chosen(nearest);
+        words.extend(
+            chosen
+                .iter()
+                .map(|(path, value)| shown::setting(path, value)),
+        );
+        words
     }
 
     /// Returns the run in the form of its JSON output. The time at which training last changed the

@@ -1,15 +1,39 @@
 //! Formats settings as on the command line.
 
 use serde_json::Value;
-
+use training::config::differences::{NearestPreset, Settings};
 use training::setting::shown;
 
 use crate::args::flags::fit_flag_of;
+use crate::args::follows;
 
 /// Returns the flag of `fit` that sets a setting, such as `--warmup`; `None` if there is no flag,
 /// or more than one.
 pub(super) fn flag(path: &str) -> Option<&str> {
     fit_flag_of(path).filter(|flag| !flag.contains(' '))
+}
+
+/// Maximum width of a name, a heading or a value of a setting, in terminal columns. Three of them fit
+/// beside the names of metrics in a terminal of 80 columns.
+const CELL: usize = 18;
+
+/// Shortens a text in its middle to [`CELL`] columns, because names of runs often differ at the end.
+pub(super) fn shortened(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    if chars.len() <= CELL {
+        return text.into();
+    }
+    let (begin, end) = (&chars[..CELL / 2], &chars[chars.len() + 1 - CELL / 2..]);
+    let [begin, end] = [begin, end].map(|part| part.iter().collect::<String>());
+    format!("{begin}…{end}")
+}
+
+/// Returns the settings that the user has chosen: those that differ from the preset, and do not
+/// follow from the flag of another one.
+pub(super) fn chosen(nearest: &NearestPreset) -> Settings {
+    let mut chosen = nearest.changed.clone();
+    chosen.retain(|path, value| !follows(path, value, &nearest.changed));
+    chosen
 }
 
 /// Formats a setting as on the command line: `--warmup 200`, or `PATH=VALUE` if no single flag
@@ -28,6 +52,12 @@ pub(super) fn setting(path: &str, setting: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn long_names_keep_their_ends() {
+        assert_eq!(shortened("base-rate-3, 3 seeds"), "base-rate… 3 seeds");
+        assert_eq!(shortened(&"é".repeat(18)), "é".repeat(18));
+    }
 
     #[test]
     fn settings_are_shown_as_flags() {
