@@ -121,7 +121,7 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
     let next = run.next_evaluation().map(grouped);
     lines.extend(match &run.evaluation {
         None => vec![next.map_or("no evaluation yet".into(), |step| {
-            format!("no evaluation yet, the first is at step {step}")
+            format!("next evaluation at step {step}")
         })],
         Some(line) => {
             let fields = [
