@@ -3,9 +3,23 @@
 use burn::tensor::Tensor;
 use burn::tensor::activation::{self, relu, sigmoid, silu};
 
-/// A function that is applied to each element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
+/// Declares the functions and the list of all of them, in which none can then be missing.
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A function that is applied to each element.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Function {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Function {
+            /// All functions.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+functions! {
     /// ReLU: `max(x, 0)`.
     Relu,
     /// The logistic sigmoid `σ(x)`.
@@ -32,8 +46,8 @@ pub struct Activation {
 impl Activation {
     /// Returns every activation: each function with and without gates.
     pub fn all() -> impl Iterator<Item = Self> {
-        let of = |function| [false, true].map(|is_gated| Self { function, is_gated });
-        Function::ALL.into_iter().flat_map(of)
+        let of = |&function| [false, true].map(|is_gated| Self { function, is_gated });
+        Function::ALL.iter().flat_map(of)
     }
 
     /// Returns the number of columns of the output for an input of `width` columns.
@@ -53,15 +67,6 @@ impl Activation {
 }
 
 impl Function {
-    /// All functions.
-    pub const ALL: [Self; 5] = [
-        Self::Relu,
-        Self::Sigmoid,
-        Self::Swish,
-        Self::Gelu,
-        Self::GeluTanh,
-    ];
-
     fn plain(self, x: Tensor<2>) -> Tensor<2> {
         match self {
             Self::Relu => relu(x),
