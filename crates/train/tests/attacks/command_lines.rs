@@ -9,9 +9,9 @@ use std::path::Path;
 
 use rand::RngExt;
 
-use super::program::Program;
-use super::rounds::{Random, make_attacks};
-use super::runs::{copy, pairs, train_both};
+use crate::attacks::program::Program;
+use crate::attacks::rounds::{Random, make_attacks};
+use crate::attacks::runs::{copy, pairs, train_both};
 
 /// A command and its flags.
 struct CommandOf {
@@ -93,7 +93,7 @@ const VALUES: &str = "0 1 2 3 4 7 8 16 -1 -0 +1 0.5 0.0 1.0 -0.5 1e-9 1e-320 1e3
 /// Flags that make a benchmark slow.
 ///
 /// They are not used, because the time of a benchmark is not of interest here.
-const SLOW: [&str; 2] = ["--all", "--operations"];
+const SLOW: [&str; 1] = ["--all"];
 
 fn value(flag: &Flag, random: &mut Random) -> OsString {
     if !flag.values.is_empty() && random.random_bool(0.8) {
@@ -237,7 +237,6 @@ fn scene(folder: &Path) {
 }
 
 #[test]
-#[ignore = "`.ci/deep attacks` runs it"]
 fn no_command_line_panics_or_hangs() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -261,7 +260,9 @@ fn no_command_line_panics_or_hangs() {
         let input = ["1 2 3\n4\n", "balo keme\tkeme\n\n\0\n", "", "x"][random.random_range(0..4)];
         let _ = fs::remove_dir_all(&tried);
         copy(&made, &tried);
-        let answer = Program::new(&tried, "").with(words).reading(input).run();
+        let mut program = Program::new(&tried, "");
+        program.arguments = words;
+        let answer = program.reading(input).run();
         answer.check()?;
         Ok(match answer.code {
             Some(0) => "code 0",

@@ -10,10 +10,10 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
-use super::damage::damage;
-use super::program::Program;
-use super::rounds::{Random, make_attacks};
-use super::runs::copy;
+use crate::attacks::damage::damage;
+use crate::attacks::program::Program;
+use crate::attacks::rounds::{Random, make_attacks};
+use crate::attacks::runs::copy;
 
 const FAMILIES: [&str; 3] = ["bart", "m2m_100", "t5"];
 
@@ -137,7 +137,6 @@ fn attack(case: u64, random: &mut Random) -> Result<&'static str, String> {
 }
 
 #[test]
-#[ignore = "`.ci/deep attacks` runs it"]
 fn damaged_folders_of_pretrained_models_are_noticed_or_give_a_model() {
     make_attacks("folders", 80, attack);
 }

@@ -23,7 +23,7 @@ const MEMORY: u64 = 6 << 30;
 #[derive(Clone, Debug)]
 pub struct Program {
     folder: PathBuf,
-    arguments: Vec<OsString>,
+    pub arguments: Vec<OsString>,
     stdin: Vec<u8>,
     /// Maximum size of a written file in bytes; a write beyond it fails as on a full disk.
     ///
@@ -40,12 +40,6 @@ impl Program {
             stdin: Vec::new(),
             file_size: None,
         }
-    }
-
-    /// Adds arguments.
-    pub fn with(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
-        self.arguments.extend(arguments.into_iter().map(Into::into));
-        self
     }
 
     /// Replaces each argument that equals `from` by `to`.
