@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Result, anyhow};
 use burn::tensor::{Device, Tensor};
 use clap::ValueEnum;
 use training::config::Precision;
@@ -55,17 +55,47 @@ impl Backend {
         matches!(self, Self::Ndarray | Self::Flex)
     }
 
+    /// Returns the function that opens a device by its index, or the default device; `None` if
+    /// this build does not include the backend.
+    #[allow(unreachable_patterns)] // with every feature on, no backend is missing
+    fn opener(self) -> Option<fn(Option<usize>) -> Device> {
+        #[cfg(any(feature = "cuda", feature = "rocm"))]
+        use burn::tensor::DeviceIndex;
+        #[cfg(any(feature = "wgpu", feature = "vulkan", feature = "metal"))]
+        use burn::tensor::DeviceKind;
+
+        #[cfg(any(feature = "wgpu", feature = "vulkan", feature = "metal"))]
+        fn kind(index: Option<usize>) -> DeviceKind {
+            index.map_or(DeviceKind::DefaultDevice, DeviceKind::DiscreteGpu)
+        }
+        #[cfg(any(feature = "cuda", feature = "rocm"))]
+        fn number(index: Option<usize>) -> DeviceIndex {
+            index.map_or(DeviceIndex::Default, DeviceIndex::Specified)
+        }
+
+        match self {
+            #[cfg(feature = "cuda")]
+            Self::Cuda => Some(|index| Device::cuda(number(index))),
+            #[cfg(feature = "rocm")]
+            Self::Rocm => Some(|index| Device::rocm(number(index))),
+            #[cfg(feature = "metal")]
+            Self::Metal => Some(|index| Device::metal(kind(index))),
+            #[cfg(feature = "vulkan")]
+            Self::Vulkan => Some(|index| Device::vulkan(kind(index))),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu => Some(|index| Device::wgpu(kind(index))),
+            #[cfg(feature = "ndarray")]
+            #[allow(deprecated)] // deprecated by Burn, kept for comparisons
+            Self::Ndarray => Some(|_| Device::ndarray()),
+            #[cfg(feature = "flex")]
+            Self::Flex => Some(|_| Device::flex()),
+            _ => None,
+        }
+    }
+
     /// Returns whether this build includes the backend.
     pub fn is_built_in(self) -> bool {
-        match self {
-            Self::Cuda => cfg!(feature = "cuda"),
-            Self::Rocm => cfg!(feature = "rocm"),
-            Self::Metal => cfg!(feature = "metal"),
-            Self::Vulkan => cfg!(feature = "vulkan"),
-            Self::Wgpu => cfg!(feature = "wgpu"),
-            Self::Ndarray => cfg!(feature = "ndarray"),
-            Self::Flex => cfg!(feature = "flex"),
-        }
+        self.opener().is_some()
     }
 
     /// Returns the backends of this build: GPU backends before CPU backends, and flex last. The
@@ -164,16 +194,17 @@ impl DeviceName {
         }
     }
 
-    /// Opens the device, and tests it with a small operation.
+    /// Opens the device for computations in f32.
     ///
     /// # Errors
     ///
     /// If the hardware or its driver does not work.
     pub fn open(self) -> Result<Device> {
-        self.open_as(|_| Ok(()))
+        self.open_for(Precision::F32)
     }
 
-    /// Opens the device and configures it for computations in `precision`.
+    /// Opens the device, configures it for computations in `precision`, and tests it with a small
+    /// operation.
     ///
     /// In bf16, the configuration depends on whether the fast paths (kernels of the crate `fused`)
     /// are on in the calling thread, so switch them on or off before this call.
@@ -182,34 +213,10 @@ impl DeviceName {
     ///
     /// If the hardware or its driver does not work, or does not support the precision.
     pub fn open_for(self, precision: Precision) -> Result<Device> {
-        let device = self.open_as(|device| configure(precision, device))?;
-        if precision == Precision::Bf16
-            && fused::takes_bf16_matmuls(&device)
-            && !fused::has_bf16_instructions()
-        {
-            let level = fused::simd_level();
-            output::note(&format!(
-                "the vector instructions in use ({level}) cannot multiply bfloat16 numbers, which \
-                 needs AVX-512 BF16 or AMX: --precision bf16 computes in f32, which is as fast as \
-                 --precision f32"
-            ));
-        }
-        Ok(device)
-    }
-
-    /// Opens the device, configures it with `prepare` before it holds any tensor, and tests it with
-    /// a small operation.
-    ///
-    /// # Errors
-    ///
-    /// If the hardware or its driver does not work, or `prepare` fails.
-    pub fn open_as(
-        self,
-        prepare: impl FnOnce(&mut Device) -> Result<(), UsageError>,
-    ) -> Result<Device> {
+        let open = self.backend.opener().expect("the backend is in this build");
         let first_operation = || {
-            let mut device = self.device();
-            prepare(&mut device)?;
+            let mut device = open(self.index);
+            configure(precision, &mut device)?;
             let sum = Tensor::<1>::ones([2], &device).sum().into_data();
             Ok((device, sum.iter::<f32>().sum::<f32>()))
         };
@@ -227,54 +234,32 @@ impl DeviceName {
         }));
         let outcome = catch_unwind(AssertUnwindSafe(first_operation));
         std::panic::set_hook(hook);
-        match outcome {
+        let reason = match outcome {
             Ok(Err(error)) => return Err(UsageError::into(error)),
-            Ok(Ok((device, 2.0))) => Ok(device),
-            Ok(Ok((_, sum))) => Err(anyhow!("1 + 1 is {sum} there")),
-            Err(_) => {
-                let reason = first_panic.get().map(String::as_str);
-                Err(anyhow!("{}", reason.unwrap_or("it did not start")))
+            Ok(Ok((device, 2.0))) => {
+                note_bf16(precision, &device);
+                return Ok(device);
             }
-        }
-        .with_context(|| format!("no usable device for --backend {self}"))
+            Ok(Ok((_, sum))) => format!("1 + 1 is {sum} there"),
+            Err(_) => first_panic
+                .get()
+                .cloned()
+                .unwrap_or("it did not start".into()),
+        };
+        Err(anyhow!("no usable device for --backend {self}: {reason}"))
     }
+}
 
-    #[allow(unreachable_patterns)] // with every feature on, no backend is missing
-    fn device(self) -> Device {
-        #[cfg(any(feature = "cuda", feature = "rocm"))]
-        use burn::tensor::DeviceIndex;
-        #[cfg(any(feature = "wgpu", feature = "vulkan", feature = "metal"))]
-        use burn::tensor::DeviceKind;
-
-        #[cfg(any(feature = "wgpu", feature = "vulkan", feature = "metal"))]
-        let kind = || {
-            self.index
-                .map_or(DeviceKind::DefaultDevice, DeviceKind::DiscreteGpu)
-        };
-        #[cfg(any(feature = "cuda", feature = "rocm"))]
-        let index = || {
-            self.index
-                .map_or(DeviceIndex::Default, DeviceIndex::Specified)
-        };
-
-        match self.backend {
-            #[cfg(feature = "cuda")]
-            Backend::Cuda => Device::cuda(index()),
-            #[cfg(feature = "rocm")]
-            Backend::Rocm => Device::rocm(index()),
-            #[cfg(feature = "metal")]
-            Backend::Metal => Device::metal(kind()),
-            #[cfg(feature = "vulkan")]
-            Backend::Vulkan => Device::vulkan(kind()),
-            #[cfg(feature = "wgpu")]
-            Backend::Wgpu => Device::wgpu(kind()),
-            #[cfg(feature = "ndarray")]
-            #[allow(deprecated)] // deprecated by Burn, kept for comparisons
-            Backend::Ndarray => Device::ndarray(),
-            #[cfg(feature = "flex")]
-            Backend::Flex => Device::flex(),
-            missing => unreachable!("{} is not in this build", missing.name()),
-        }
+/// Says that bf16 is no faster than f32 if the vector instructions cannot multiply bf16 numbers.
+fn note_bf16(precision: Precision, device: &Device) {
+    let is_bf16 = precision == Precision::Bf16 && fused::takes_bf16_matmuls(device);
+    if is_bf16 && !fused::has_bf16_instructions() {
+        let level = fused::simd_level();
+        output::note(&format!(
+            "the vector instructions in use ({level}) cannot multiply bfloat16 numbers, which \
+             needs AVX-512 BF16 or AMX: --precision bf16 computes in f32, which is as fast as \
+             --precision f32"
+        ));
     }
 }
 

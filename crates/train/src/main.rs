@@ -46,7 +46,7 @@ use std::process::ExitCode;
 use args::{Cli, describe_mistake, flags};
 use exit::Exit;
 use group::Group;
-use terminal::{ColorChoice, Verbosity, output};
+use terminal::{Verbosity, output};
 
 fn main() -> ExitCode {
     allocator::keep_freed_pages();
@@ -57,33 +57,30 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::parse_words(&words) {
         Ok(cli) => cli,
-        Err(error) => {
-            let is_mistake = error.use_stderr();
-            if group.is_first() && is_mistake {
-                output::message(&format!("error: {}", describe_mistake(&error, &words)));
-            } else if group.is_first() {
+        Err(error) if error.use_stderr() => {
+            if group.is_first() {
+                let mistake = describe_mistake(&error, &words);
+                output::message(&format!("error: {mistake}"));
+            }
+            return Exit::Usage.into();
+        }
+        Err(help) => {
+            if group.is_first() {
                 // A closed stdout is not an error, here as for all output.
-                let _ = error.print();
+                let _ = help.print();
             }
-            return if is_mistake {
-                Exit::Usage
-            } else {
-                Exit::Success
-            }
-            .into();
+            return Exit::Success.into();
         }
     };
-    let verbosity = if group.is_first() {
-        Verbosity::of(cli.global.quiet, cli.global.verbose)
-    } else {
+    let verbosity = if !group.is_first() {
         Verbosity::Silent
+    } else if cli.global.quiet {
+        Verbosity::Quiet
+    } else {
+        Verbosity::Normal
     };
-    let color = match cli.global.color {
-        // A launcher may give its processes pseudo-terminals even if its own output is a file.
-        ColorChoice::Auto if group.has_launcher() => ColorChoice::Never,
-        choice => choice,
-    };
-    terminal::set_up(verbosity, color);
+    // A launcher may give its processes pseudo-terminals even if its own output is a file.
+    terminal::set_up(verbosity, !group.has_launcher());
     if words.is_empty() {
         output::note("training the copy task; `train --help` lists commands and examples");
     }

@@ -17,16 +17,19 @@ const METRICS: [(&str, &str, usize); 9] = [
     ("tokens_per_second", "tokens per second", 0),
 ];
 
+fn shown(field: &str) -> (&'static str, usize) {
+    let found = METRICS.iter().find(|(known, ..)| *known == field);
+    found.map_or(("", 0), |(_, label, color)| (*label, *color))
+}
+
 /// Returns the label of a metric that has a curve.
 pub fn label(field: &str) -> &'static str {
-    let found = METRICS.iter().find(|(known, ..)| *known == field);
-    found.map_or("", |(_, label, _)| label)
+    shown(field).0
 }
 
 /// Returns the number of a metric's colour.
 pub fn color(field: &str) -> usize {
-    let found = METRICS.iter().find(|(known, ..)| *known == field);
-    found.map_or(0, |(_, _, color)| *color)
+    shown(field).1
 }
 
 /// Formats the value of a metric. A share, such as exact match, is rounded down, so that only a

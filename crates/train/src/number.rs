@@ -1,7 +1,8 @@
 //! Formats numbers, durations and sizes as readable text.
 
 use std::fmt::Display;
-use std::time::Duration;
+
+use indicatif::BinaryBytes;
 
 /// Returns a number with about four significant digits, such as `2.3126`, `0.00312`, `1,235` or
 /// `3.12e-5`.
@@ -39,43 +40,26 @@ pub fn grouped(number: impl Display) -> String {
     grouped
 }
 
-/// Returns a duration as text, such as `0:07`, `12:34`, `1:02:03` or `2 d 03:04`.
-pub fn clock(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    match (days, hours) {
-        (0, 0) => format!("{minutes}:{:02}", seconds % 60),
-        (0, hours) => format!("{hours}:{:02}:{:02}", minutes % 60, seconds % 60),
-        (days, hours) => format!("{days} d {:02}:{:02}", hours % 24, minutes % 60),
-    }
+/// Returns a count with the name of what is counted, such as `1 thread` or `1,000 steps`.
+pub fn counted(count: usize, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(count))
 }
 
-/// Returns a time in seconds as text, such as `9.5 s`, `2 min 05 s` or `1 h 02 min`.
+/// Returns a time in seconds as text, such as `12.3 ms`, `9.5 s`, `2 min 05 s` or `1 h 02 min`.
 pub fn seconds(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
+        _ if seconds > 0.0 && seconds < 0.1 => format!("{:.1} ms", 1e3 * seconds),
         0..60 => format!("{seconds:.1} s"),
         60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
         _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
     }
 }
 
-/// Returns a size, given in bytes, as text such as `484 KiB` or `1.23 GiB`.
+/// Returns a size, given in bytes, as text such as `484.14 KiB`.
 pub fn bytes(bytes: usize) -> String {
-    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
-    let mut size = bytes as f64;
-    let mut unit = 0;
-    while size >= 999.5 && unit + 1 < units.len() {
-        size /= 1024.0;
-        unit += 1;
-    }
-    let decimals = match size {
-        _ if unit == 0 => 0,
-        ..9.995 => 2,
-        ..99.95 => 1,
-        _ => 0,
-    };
-    format!("{size:.decimals$} {}", units[unit])
+    BinaryBytes(bytes as u64).to_string()
 }
 
 #[cfg(test)]
@@ -107,24 +91,12 @@ mod tests {
 
     #[test]
     fn times_and_sizes_have_the_units_that_they_need() {
-        for (seconds, text) in [
-            (7, "0:07"),
-            (754, "12:34"),
-            (3723, "1:02:03"),
-            (2 * 86_400 + 3 * 3600 + 4 * 60, "2 d 03:04"),
-        ] {
-            assert_eq!(clock(Duration::from_secs(seconds)), text);
-        }
+        assert_eq!(seconds(0.0123), "12.3 ms");
         assert_eq!(seconds(9.54), "9.5 s");
         assert_eq!(seconds(125.2), "2 min 05 s");
         assert_eq!(seconds(3720.0), "1 h 02 min");
-        for (size, text) in [
-            (12, "12 bytes"),
-            (495_760, "484 KiB"),
-            (1024 * 1024, "1.00 MiB"),
-            (5 << 30, "5.00 GiB"),
-        ] {
-            assert_eq!(bytes(size), text);
-        }
+        assert_eq!(bytes(495_760), "484.14 KiB");
+        assert_eq!(counted(1, "step"), "1 step");
+        assert_eq!(counted(1000, "step"), "1,000 steps");
     }
 }

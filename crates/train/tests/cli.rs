@@ -262,11 +262,7 @@ fn the_annotated_preset_prints_its_loss_after_each_epoch() {
     let folder = tempfile::tempdir().unwrap();
     let line = "fit --preset annotated-copy --steps 40 --d-model 16 --heads 2 --d-ff 16";
     let stdout = run(folder.path(), line);
-    for epoch in [
-        "step 20: evaluation loss",
-        "step 40: evaluation loss",
-        "expected 2 3 4 5 6 7 8 9 10",
-    ] {
+    for epoch in ["step 20: evaluation loss", "step 40: evaluation loss"] {
         assert_eq!(stdout.matches(epoch).count(), 1, "{stdout}");
     }
     let config = json(&folder.path().join("runs/annotated-copy-1/config.json"));

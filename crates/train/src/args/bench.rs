@@ -3,8 +3,7 @@
 use clap::{Args, ValueEnum};
 use training::config::Precision;
 
-use super::backend::BackendArgs;
-use super::parse::{chosen, whole_number};
+use super::parse::{chosen, whole_within};
 
 /// Kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -39,19 +38,20 @@ pub struct BenchArgs {
     #[arg(long)]
     pub shape: Option<Shape>,
     /// Sequences in a batch [default: the shape's own; generate: also 1]
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_within(1, 65_536))]
     pub batch_size: Option<usize>,
     /// Width of the beam, 1 for greedy decoding (generate only) [default: 1 and 5]
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_within(1, 1024))]
     pub beam: Option<usize>,
     /// Tokens of every source and target [default: the shape's own]
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_within(1, 16_384))]
     pub length: Option<usize>,
     /// Number of layers in the encoder, and in the decoder [default: the shape's own]
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_within(1, 64))]
     pub layers: Option<usize>,
-    #[command(flatten)]
-    pub backend: BackendArgs,
+    /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
     /// Number format of the model's computations (train only) [default: f32]
     #[arg(long, value_parser = chosen::<Precision>(Precision::choices))]
     pub precision: Option<Precision>,
@@ -61,13 +61,10 @@ pub struct BenchArgs {
     /// Switch off the fast paths, so that only the backend's own operations are used
     #[arg(long)]
     pub no_fused: bool,
-    /// Print the time of each kind of operation, too (train only)
-    #[arg(long)]
-    pub operations: bool,
     /// Measure every backend of this build
     #[arg(long, conflicts_with = "backend")]
     pub all: bool,
-    /// Print one JSON object per line
+    /// Print one JSON object per line, with the time of each kind of operation
     #[arg(long)]
     pub json: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use clap::{Arg, ArgAction, CommandFactory, Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand};
 
 use super::bench::BenchArgs;
 use super::completions::CompletionsArgs;
@@ -26,7 +26,6 @@ use crate::exit;
     version,
     max_term_width = 120,
     disable_help_flag = true,
-    disable_help_subcommand = true,
     disable_version_flag = true,
     help_template = "{about}\n\n{usage-heading} {usage}\n\n{all-args}{after-help}",
     subcommand_help_heading = "Commands",
@@ -104,94 +103,67 @@ impl Cli {
     }
 }
 
-/// Inserts `fit` into a command line that has a flag, or nothing, in place of a command, unless
-/// this flag asks for help or the version. Turns `help COMMAND` into `COMMAND --help`. Returns the
-/// words and the index of the command among them.
-pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, usize) {
-    let mut words = words.to_vec();
-    let at = leading_global_flags(&words);
-    if words.get(at).is_some_and(|word| word == "help") {
-        words.remove(at);
-        let command = words.get(at).map(|word| word.to_string_lossy());
-        let has_command = command.is_some_and(|word| !word.starts_with('-'));
-        words.insert(at + usize::from(has_command), "--help".into());
-    }
-    let is_complete = words.get(at).is_some_and(|word| {
-        let word = word.to_string_lossy();
-        !word.starts_with('-') || ["-h", "--help", "-V", "--version"].contains(&word.as_ref())
-    });
-    if !is_complete {
-        words.insert(at, "fit".into());
-    }
-    (words, at)
+/// The flags before a command, and the command as it is.
+#[derive(Parser)]
+#[command(version, disable_help_flag = true, disable_version_flag = true)]
+struct Leading {
+    #[command(flatten)]
+    _global: GlobalArgs,
+    #[arg(long, short = 'V', action = ArgAction::Version)]
+    _version: Option<bool>,
+    #[command(subcommand)]
+    command: Option<Any>,
 }
 
-/// Returns the number of words before the command: flags that every command has, and the values of
-/// such flags.
-fn leading_global_flags(words: &[OsString]) -> usize {
-    let cli = Cli::command();
-    let mut count = 0;
-    while let Some(word) = words.get(count).map(|word| word.to_string_lossy()) {
-        let (flag, value) = match word.split_once('=') {
-            Some((flag, value)) => (flag, Some(value)),
-            None => (word.as_ref(), None),
-        };
-        let is_flag = |arg: &&Arg| {
-            let long = flag.strip_prefix("--").map(Some) == Some(arg.get_long());
-            let short = arg.get_short().map(|short| format!("-{short}"));
-            (long || short.as_deref() == Some(flag))
-                && !["help", "version"].contains(&arg.get_id().as_str())
-        };
-        let Some(arg) = cli.get_arguments().find(is_flag) else {
-            break;
-        };
-        count += if arg.get_action().takes_values() && value.is_none() {
-            2
-        } else {
-            1
-        };
+#[derive(Subcommand)]
+enum Any {
+    #[command(external_subcommand)]
+    Words(Vec<OsString>),
+}
+
+/// Inserts `fit` into a command line without a command that does not ask for help or the version.
+/// Returns the words and the name of the command; `None` without one.
+pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, Option<String>) {
+    let mut words = words.to_vec();
+    let program = OsString::from("train");
+    match Leading::try_parse_from(std::iter::once(&program).chain(&words)) {
+        Ok(Leading {
+            command: Some(Any::Words(command)),
+            ..
+        }) => (words, Some(command[0].to_string_lossy().into())),
+        Err(error) if !error.use_stderr() => (words, None),
+        _ => {
+            words.insert(0, "fit".into());
+            (words, Some("fit".into()))
+        }
     }
-    count.min(words.len())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn completed(line: &str) -> String {
-        let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
-        let (words, at) = complete(&words);
-        let words: Vec<String> = words
-            .iter()
-            .map(|word| word.to_string_lossy().into())
-            .collect();
-        assert!(at < words.len() || words.is_empty());
-        words.join(" ")
-    }
-
     #[test]
     fn flags_without_a_command_are_those_of_fit() {
-        for (line, expected) in [
-            ("", "fit"),
-            ("--task sort", "fit --task sort"),
-            (
-                "--quiet --threads 2 --task sort",
-                "--quiet --threads 2 fit --task sort",
-            ),
-            ("--threads=2", "--threads=2 fit"),
-            ("-q eval runs/copy-1", "-q eval runs/copy-1"),
-            ("--threads 2 bench", "--threads 2 bench"),
-            ("--threads", "--threads fit"),
-            ("--help", "--help"),
-            ("-q --help", "-q --help"),
-            ("--version", "--version"),
-            ("fly", "fly"),
-            ("help", "--help"),
-            ("help fit", "fit --help"),
-            ("-q help runs", "-q runs --help"),
-            ("help --color never", "--help --color never"),
+        for (line, is_added, command) in [
+            ("", true, Some("fit")),
+            ("--task sort", true, Some("fit")),
+            ("--run-dir runs", true, Some("fit")),
+            ("--quiet --threads 2 --task sort", true, Some("fit")),
+            ("--threads=2", true, Some("fit")),
+            ("--threads", true, Some("fit")),
+            ("-q eval runs/copy-1", false, Some("eval")),
+            ("--threads 2 bench --wrong", false, Some("bench")),
+            ("fly", false, Some("fly")),
+            ("help fit", false, Some("help")),
+            ("--help", false, None),
+            ("-q --help", false, None),
+            ("--version", false, None),
         ] {
-            assert_eq!(completed(line), expected);
+            let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+            let (completed, name) = complete(&words);
+            assert_eq!(completed.len() > words.len(), is_added, "{line}");
+            assert_eq!(name.as_deref(), command, "{line}");
         }
     }
 }

@@ -12,7 +12,7 @@ use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 
 use super::check::{needs, reject, set};
 use super::input::InputArgs;
-use super::parse::{POSITIVE, number, seed, whole_number};
+use super::parse::{POSITIVE, number, whole_number};
 use super::search::{BeamArgs, check_batch_size, check_generation};
 use super::trained::TrainedArgs;
 
@@ -60,16 +60,16 @@ pub struct GenerateArgs {
     #[arg(long, help_heading = "Sampling", conflicts_with_all = ["beam", "length_penalty", "alpha"])]
     pub sample: bool,
     /// Divisor of the logits: above 1 more random, below 1 less; needs --sample [default: 1]
-    #[arg(long, help_heading = "Sampling", value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
+    #[arg(long, help_heading = "Sampling", value_name = "X", allow_negative_numbers = true, value_parser = number(POSITIVE))]
     pub temperature: Option<f64>,
     /// Draw from the N most likely tokens only; needs --sample
     #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub top_k: Option<usize>,
     /// Draw only from the smallest set of tokens with this total probability; needs --sample
-    #[arg(long, help_heading = "Sampling", value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>("a probability above 0 and at most 1, such as 0.9"))]
+    #[arg(long, help_heading = "Sampling", value_name = "P", allow_negative_numbers = true, value_parser = number("a probability above 0 and at most 1, such as 0.9"))]
     pub top_p: Option<f64>,
     /// Seed of the samples, which also depend on the number of their line; needs --sample [default: 0]
-    #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = seed)]
+    #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u64>)]
     pub seed: Option<u64>,
     /// Minimum number of symbols of a target, without its end symbol [default: 0, or what the files
     /// of a pretrained model say]
@@ -83,7 +83,7 @@ pub struct GenerateArgs {
     /// Divisor of positive logits, and factor of negative ones, of symbols that the target already
     /// has: above 1 discourages repetition [default: 1, or what the files of a pretrained model
     /// say]
-    #[arg(long, help_heading = "Constraints", value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
+    #[arg(long, help_heading = "Constraints", value_name = "X", allow_negative_numbers = true, value_parser = number(POSITIVE))]
     pub repetition_penalty: Option<f64>,
     /// Never generate the same n-gram of N tokens twice within a target; 0 sets no limit. A target
     /// for which every token is forbidden ends early [default: 0, or what the files of a pretrained model say]

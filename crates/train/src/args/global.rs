@@ -7,35 +7,18 @@ use clap::{ArgAction, Args};
 use training::collective::{Collective, host};
 use training::error::UsageError;
 
-use super::parse::whole_number;
-use crate::terminal::ColorChoice;
-
-/// Maximum value of `--threads`. A larger number is probably a mistake.
-const MAX_THREADS: usize = 1024;
+use super::parse::whole_within;
 
 /// Flags that go with every command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct GlobalArgs {
     /// Number of threads [default: the cores, divided among the processes]
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_within(1, 1024))]
     pub threads: Option<usize>,
     /// Print only results, warnings and errors
-    #[arg(long, short, global = true, conflicts_with = "verbose")]
-    pub quiet: bool,
-    /// Print the log of the program, too
     #[arg(long, short, global = true)]
-    pub verbose: bool,
-    /// When output has colours: auto, always or never
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        default_value = "auto",
-        hide_default_value = true,
-        hide_possible_values = true
-    )]
-    pub color: ColorChoice,
+    pub quiet: bool,
     /// Print help; -h prints a summary
     #[arg(long, short, global = true, action = ArgAction::Help)]
     pub help: Option<bool>,
@@ -47,23 +30,17 @@ impl GlobalArgs {
     ///
     /// # Errors
     ///
-    /// A number of threads that is 0 or larger than [`MAX_THREADS`], or a pool that cannot be
-    /// created.
+    /// A pool that cannot be created.
     pub fn apply(&self, group: &dyn Collective) -> Result<(), UsageError> {
         let share = (group.size() > 1).then(|| share_of_cores(group));
         let Some(threads) = self.threads.or(share) else {
             return Ok(());
         };
-        let wrong = |expected: String| Err(UsageError::new("--threads", threads, expected));
-        if !(1..=MAX_THREADS).contains(&threads) {
-            return wrong(format!("must be at least 1 and at most {MAX_THREADS}"));
-        }
         // Burn's CPU backend, the fast paths and the tokenisers all use this pool.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-        match pool.build_global() {
-            Ok(()) => Ok(()),
-            Err(error) => wrong(format!("cannot be started ({error})")),
-        }
+        let built = pool.build_global();
+        let wrong = |error| format!("cannot be started ({error})");
+        built.map_err(|error| UsageError::new("--threads", threads, wrong(error)))
     }
 }
 

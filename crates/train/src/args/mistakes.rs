@@ -15,9 +15,8 @@ use super::cli::{Cli, complete};
 /// and the help command to run. `words` is the command line without the program's name.
 pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     let cli = Cli::command();
-    let (words, at) = complete(words);
-    let name = words.get(at).map(|word| word.to_string_lossy());
-    let command = name.and_then(|name| cli.find_subcommand(name.as_ref()));
+    let (words, name) = complete(words);
+    let command = name.and_then(|name| cli.find_subcommand(name));
     let help = match command {
         Some(command) => format!("train {} --help", command.get_name()),
         None => "train --help".into(),

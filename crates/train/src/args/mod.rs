@@ -1,7 +1,6 @@
 //! The command line: the flags of each command, and their conversion into settings.
 
 mod aliases;
-mod backend;
 mod bench;
 mod check;
 mod cli;

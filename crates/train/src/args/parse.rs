@@ -3,7 +3,10 @@
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    OsStringValueParser, PossibleValue, PossibleValuesParser, RangedU64ValueParser,
+    TypedValueParser,
+};
 use serde::de::DeserializeOwned;
 use training::config::Preset;
 use training::data::parallel::TrainSettings;
@@ -16,31 +19,20 @@ pub fn whole_number<N: FromStr>(text: &str) -> Result<N, String> {
         .map_err(|_| "must be a whole number, written in digits, such as 100".into())
 }
 
+/// Returns a parser of whole numbers from `least` to `most`.
+pub fn whole_within(least: u64, most: u64) -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(least..=most)
+}
+
 /// Description of a positive number, such as a factor.
 pub const POSITIVE: &str = "a number above 0, such as 1.5 or 2e-3";
 
 /// Returns a parser of numbers. Its error says that the text must be `expected`. The parser does
-/// not check the range of the number, but rejects one that `N` rounds to 0 or to infinity.
-pub fn number<N: FromStr + Into<f64> + Copy>(
+/// not check the range of the number.
+pub fn number(
     expected: &'static str,
-) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static {
-    move |text| {
-        let wrong = || format!("must be {expected}");
-        let number: N = text.parse().map_err(|_| wrong())?;
-        let rounded: f64 = number.into();
-        let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
-        let is_zero = !mantissa.contains(|digit: char| ('1'..='9').contains(&digit));
-        if rounded.is_infinite() || (rounded == 0.0 && !is_zero) {
-            return Err(format!("{}, in the range of float32", wrong()));
-        }
-        Ok(number)
-    }
-}
-
-/// Parses the seed of a random generator.
-pub fn seed(text: &str) -> Result<u64, String> {
-    text.parse()
-        .map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
+) -> impl Fn(&str) -> Result<f64, String> + Clone + Send + Sync + 'static {
+    move |text| text.parse().map_err(|_| format!("must be {expected}"))
 }
 
 /// Parses the names of two fields, `SOURCE,TARGET`.

@@ -20,10 +20,13 @@ pub fn run_folder() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// Returns the folder of the run if `path` is the folder of one of its checkpoints.
+/// Returns the folder of the run if `path` is the folder of one of its checkpoints. It is relative
+/// if `path` contains it.
 fn run_of_checkpoint(path: &Path) -> Option<PathBuf> {
     let whole = absolute(path).ok()?;
     let run = whole.parent()?.parent()?;
     let is_checkpoint = whole.parent()?.ends_with(CHECKPOINTS) && run.join(CONFIG).exists();
-    is_checkpoint.then(|| run.into())
+    let near = path.parent().and_then(Path::parent);
+    let near = near.filter(|near| !near.as_os_str().is_empty());
+    is_checkpoint.then(|| near.unwrap_or(run).into())
 }

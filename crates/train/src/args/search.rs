@@ -31,74 +31,52 @@ pub struct BeamArgs {
     #[arg(long, value_name = "RULE")]
     pub length_penalty: Option<Penalty>,
     /// Exponent of --length-penalty gnmt or power; needs a beam [default: 0.6 for gnmt and 1 for power, or what the files of a pretrained model say]
-    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>("a number from 0 to 10, such as 0.6"))]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = number("a number from 0 to 10, such as 0.6"))]
     pub alpha: Option<f64>,
 }
 
 impl BeamArgs {
-    /// Returns the decoding method of the flags. A width or a length penalty that is not given
-    /// comes from `default`, which comes with the model.
+    /// Returns a beam search if the flags or the model ask for one, else greedy decoding. A width or
+    /// a length penalty that is not given comes from `default`, which comes with the model.
     ///
     /// # Errors
     ///
     /// Flags that cannot be combined.
     pub fn method_or(&self, default: Option<(usize, LengthPenalty)>) -> Result<Method, UsageError> {
-        let Some((width, default_penalty)) = default else {
-            return self.method();
+        let (name, alpha) = (self.length_penalty.map(name_of), self.alpha);
+        let width = self.beam.or(default.map(|(width, _)| width));
+        needs("--length-penalty", name, "--beam", width.is_some())?;
+        needs("--alpha", alpha, "--beam", width.is_some())?;
+        let Some(width) = width else {
+            return Ok(Method::Greedy);
         };
-        let width = self.beam.unwrap_or(width);
-        let mut given = Self {
-            beam: Some(width),
-            ..self.clone()
-        };
-        if let (None, Some(_), LengthPenalty::Power { .. }) =
-            (self.length_penalty, self.alpha, default_penalty)
-        {
-            given.length_penalty = Some(Penalty::Power);
-        }
-        match given.method()? {
-            Method::Beam { width, .. } if given.length_penalty.is_none() => Ok(Method::Beam {
-                width,
-                length_penalty: default_penalty,
-            }),
-            method => Ok(method),
-        }
-    }
-
-    /// Returns a beam search if the flags ask for one, else greedy decoding.
-    ///
-    /// # Errors
-    ///
-    /// Flags that cannot be combined.
-    pub fn method(&self) -> Result<Method, UsageError> {
-        let (beam, penalty, alpha) = (self.beam, self.length_penalty, self.alpha);
-        let (name, is_beam) = (penalty.map(name_of), beam.is_some());
-        needs("--length-penalty", name, "--beam", is_beam)?;
-        needs("--alpha", alpha, "--beam", is_beam)?;
-        let length_penalty = match penalty.unwrap_or(Penalty::Gnmt) {
-            Penalty::Gnmt => LengthPenalty::Gnmt {
+        let default = default.map(|(_, penalty)| penalty);
+        let length_penalty = match (self.length_penalty, default) {
+            (None, Some(default)) if alpha.is_none() => default,
+            (None, Some(LengthPenalty::Power { .. })) | (Some(Penalty::Power), _) => {
+                LengthPenalty::Power {
+                    alpha: alpha.unwrap_or(1.0),
+                }
+            }
+            (None | Some(Penalty::Gnmt), _) => LengthPenalty::Gnmt {
                 alpha: alpha.unwrap_or(0.6),
             },
-            Penalty::Power => LengthPenalty::Power {
-                alpha: alpha.unwrap_or(1.0),
-            },
-            Penalty::None => LengthPenalty::None,
-            Penalty::Average => LengthPenalty::Average,
+            (Some(Penalty::None), _) => LengthPenalty::None,
+            (Some(Penalty::Average), _) => LengthPenalty::Average,
         };
-        let has_exponent = matches!(penalty, None | Some(Penalty::Gnmt | Penalty::Power));
+        let is_plain = [LengthPenalty::None, LengthPenalty::Average].contains(&length_penalty);
         needs(
             "--alpha",
             alpha,
             "--length-penalty gnmt or power",
-            has_exponent,
+            !is_plain,
         )?;
-        Ok(match beam {
-            None => Method::Greedy,
-            Some(1) if penalty.is_none() && alpha.is_none() => Method::Greedy,
-            Some(width) => Method::Beam {
-                width,
-                length_penalty,
-            },
+        if width == 1 && self.length_penalty.is_none() && alpha.is_none() {
+            return Ok(Method::Greedy);
+        }
+        Ok(Method::Beam {
+            width,
+            length_penalty,
         })
     }
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::Args;
 use training::run::checkpoint::CheckpointSelector;
 
-use super::backend::BackendArgs;
 use super::run_folder::run_folder;
 
 /// Flags that name a trained model.
@@ -18,6 +17,7 @@ pub struct TrainedArgs {
     /// step, or average:K for the mean of the last K
     #[arg(long, value_name = "WHICH", default_value = "best")]
     pub checkpoint: CheckpointSelector,
-    #[command(flatten)]
-    pub backend: BackendArgs,
+    /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
 }

@@ -165,13 +165,13 @@ pub struct ExportArgs {
     pub layout: Option<Layout>,
     /// Write the file that the page `demo` reads: the weights in the layout native and in f32, and
     /// the settings of the run, which must be of a synthetic task
-    #[arg(long, conflicts_with_all = ["layout", "dtype", "rename", "no_positions", "folder"])]
+    #[arg(long, conflicts_with_all = ["layout", "dtype", "no_positions", "folder"])]
     pub web: bool,
     /// Safetensors file to write
     #[arg(long, value_name = "FILE", required_unless_present = "folder")]
     pub output: Option<PathBuf>,
     /// Write a folder that Hugging Face's `from_pretrained` can load; needs a Hugging Face layout
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "rename"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
     pub folder: Option<PathBuf>,
     /// Number format of the file [default: f32, and 8-bit matrices stay as they are in the layout native]
     #[arg(long, value_parser = named::<Dtype>())]
@@ -180,9 +180,6 @@ pub struct ExportArgs {
     /// number of a step, or average:K for the mean of the last K
     #[arg(long, value_name = "WHICH", default_value = "best")]
     pub checkpoint: CheckpointSelector,
-    /// Write the layout's tensor FROM under the name TO; may be given several times
-    #[arg(long, value_name = "FROM=TO", value_parser = rename)]
-    pub rename: Vec<(String, String)>,
     /// Leave out the tables of sines and cosines, which some PyTorch classes do not have in their
     /// `state_dict`
     #[arg(long)]

@@ -12,8 +12,8 @@ use training::memory::{peak_rss_bytes, reset_peak_rss, state_bytes};
 use training::trainer::Learner;
 use transformer::weights::shapes;
 
-use crate::number::{bytes, grouped};
-use crate::terminal::output;
+use crate::number::{bytes, grouped, seconds};
+use crate::terminal::{describe, output};
 
 /// Number of steps before the measurement. During them, backends tune their kernels and allocators
 /// reserve memory.
@@ -41,7 +41,7 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
     let [parameters, trained] = [false, has_lora].map(|lora| trained_parameters(&shapes, lora));
 
     let (steps, accumulate) = (optimization.steps, optimization.accumulate);
-    let (mut seconds, mut tokens) = (0.0, 0);
+    let (mut time, mut tokens) = (0.0, 0);
     reset_peak_rss();
     for step in 1..=WARM_UP + STEPS {
         let begun = Instant::now();
@@ -59,66 +59,25 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         let _ = result.loss.into_data();
         device.sync()?;
         if step > WARM_UP {
-            seconds += begun.elapsed().as_secs_f64() / STEPS as f64;
+            time += begun.elapsed().as_secs_f64() / STEPS as f64;
             tokens += in_step;
         }
     }
 
-    let threads = rayon::current_num_threads();
-    let unit = if threads == 1 { "thread" } else { "threads" };
-    let line = |name: &str, text: String| output::result(&format!("{name:<14} {text}"));
-    line("task", config.data.name().into())?;
-    line(
-        "backend",
-        format!("{}, {threads} {unit}", config.execution.backend),
-    )?;
-    line(
-        "parameters",
-        if has_lora {
-            format!(
-                "{}, of which {} are trained",
-                grouped(parameters),
-                grouped(trained)
-            )
-        } else {
-            grouped(parameters)
-        },
-    )?;
+    for line in describe(config, dataset, &shapes, 1) {
+        output::result(&line)?;
+    }
+    let line = |name: &str, text: String| output::result(&format!("{name:<12}{text}"));
     line("memory", memory(config, parameters, trained))?;
-    let held_out = config.evaluation.validation_size;
-    line(
-        "data",
-        match dataset.batches_per_epoch() {
-            Some(batches) => format!("{} batches an epoch", grouped(batches)),
-            None => format!(
-                "examples without end, {} to validate with",
-                grouped(held_out)
-            ),
-        },
-    )?;
-    let per_step = tokens as f64 / STEPS as f64;
-    line(
-        "steps",
-        format!(
-            "{}, about {} target tokens each",
-            grouped(steps),
-            grouped(per_step as usize)
-        ),
-    )?;
+    let (total, per_step) = (grouped(steps), grouped(tokens / STEPS));
     let schedule = &optimization.schedule;
-    let peak = schedule.peak(config.model.d_model);
-    line(
-        "learning rate",
-        format!("{peak:.3e} at its peak, step {}", schedule.warmup),
-    )?;
-    line(
-        "time",
-        format!(
-            "{} a step, mean of {STEPS}; {} for all steps, without evaluations",
-            duration(seconds),
-            duration(seconds * steps as f64)
-        ),
-    )
+    let (peak, warmup) = (schedule.peak(config.model.d_model), schedule.warmup);
+    let rate = format!("learning rate {peak:.3e} at its peak, step {warmup}");
+    let text = format!("{total}, about {per_step} target tokens each; {rate}");
+    line("steps", text)?;
+    let [one, all] = [time, time * steps as f64].map(seconds);
+    let text = format!("{one} a step, mean of {STEPS}; {all} for all steps, without evaluations");
+    line("time", text)
 }
 
 /// Describes the memory of parameters, gradients and optimizer state, and the peak memory of the
@@ -132,29 +91,5 @@ fn memory(config: &RunConfig, parameters: usize, trained: usize) -> String {
             format!("{state} for {parts}; this process took {peak} at most")
         }
         None => format!("{state} for {parts}"),
-    }
-}
-
-/// Formats a duration, given in seconds, in milliseconds, seconds, minutes or hours.
-fn duration(seconds: f64) -> String {
-    match seconds {
-        s if s < 1.0 => format!("{:.1} ms", 1e3 * s),
-        s if s < 120.0 => format!("{s:.1} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s => format!("{:.1} h", s / 3600.0),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_readable() {
-        let seconds = [0.0123, 12.34, 600.0, 36_000.0];
-        assert_eq!(
-            seconds.map(duration),
-            ["12.3 ms", "12.3 s", "10 min", "10.0 h"]
-        );
     }
 }

@@ -1,6 +1,6 @@
 //! `train generate`: generate an output for each input line.
 
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, IsTerminal, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -69,7 +69,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     let Some(mut input) = input else {
         return follow(&predictor, group);
     };
-    if input.is_terminal() {
+    if input.is_terminal() && io::stdout().is_terminal() {
         // The prompt reads stdin itself.
         drop(input);
         let output = args.output.as_ref().map(|path| path.display());

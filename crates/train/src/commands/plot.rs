@@ -1,12 +1,9 @@
 //! `train plot`: draw plots of runs.
 
-use std::io;
-use std::path::Path;
-
 use anyhow::Result;
 use clap::ValueEnum;
 
-use training::error::{UsageError, quote, unwritable};
+use training::error::{UsageError, quote};
 use training::run::RunData;
 use training::run::checkpoint::TrainedRun;
 use training::run::layout::check_names;
@@ -80,24 +77,7 @@ fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec
 }
 
 fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
-    let path = args.folder().join(name);
-    let saved = plot.save(&path);
-    saved.map_err(|error| cannot_write(args, &path, error))?;
-    output::result(&path.display().to_string())
-}
-
-/// Returns the error for a plot that cannot be written. This is a usage error about `--output` if
-/// the user gave that flag and another folder would help.
-fn cannot_write(args: &PlotArgs, path: &Path, error: anyhow::Error) -> anyhow::Error {
-    let Some(folder) = &args.output else {
-        return error;
-    };
-    match error.downcast::<io::Error>() {
-        Ok(error) => {
-            let expected = format!("cannot be written ({error}); name a folder that can");
-            let usage = UsageError::new("--output", folder.display(), expected);
-            unwritable(path, error, usage)
-        }
-        Err(error) => error,
-    }
+    let folder = args.folder();
+    plot.save(&folder, name)?;
+    output::result(&folder.join(name).display().to_string())
 }

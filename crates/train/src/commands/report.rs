@@ -11,6 +11,7 @@ use training::run::{RunData, labels, unusable};
 
 use crate::args::flags::describe;
 use crate::args::{ReportArgs, reject};
+use crate::device::DeviceName;
 use crate::report::{Examined, RunReport, page};
 use crate::terminal::output;
 
@@ -21,16 +22,15 @@ use crate::terminal::output;
 /// The flags are wrong, a run cannot be read, a device given by `--backend` does not start, or the
 /// page cannot be written.
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
-    args.check()?;
     let path = args.path();
     check_output(&path)?;
-    let backend = args.backend.choose()?;
+    let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
     let device = match backend.open() {
         _ if args.examples == 0 => Err("--examples is 0".into()),
         // The page is useful without the model, so only an explicitly chosen backend has to work.
-        Err(error) if args.backend.backend.is_none() => Err(describe(&error)),
+        Err(error) if args.backend.is_none() => Err(describe(&error)),
         device => Ok(device?),
     };
     let reports = runs.iter().zip(labels(&runs)).map(|(run, label)| {

@@ -5,11 +5,9 @@ use std::path::Path;
 use anyhow::Result;
 use burn::module::Module;
 use console::{StyledObject, style};
-use training::collective::Alone;
 use training::config::RunConfig;
-use training::data::synthetic::AnnotatedCopy;
-use training::data::{DataConfig, Dataset, Decoded};
-use training::evaluation::{ByLength, LengthSettings, TestResult, decode_greedily};
+use training::data::{Dataset, Decoded};
+use training::evaluation::{ByLength, LengthSettings, TestResult};
 use training::run::environment::quoted;
 use training::run::layout::PICTURES;
 use training::run::{LengthsOf, RunData, Summary, TrainingState, add_lengths};
@@ -23,8 +21,7 @@ use crate::plot::attention::{attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::output;
 
-/// Maximum number of decoded sequences that are printed first, right or wrong. For tasks other than
-/// text, at most the same number of later sequences with wrong outputs follow.
+/// Maximum number of decoded sequences that are printed.
 const SHOWN: usize = 3;
 
 /// Reports a finished run: prints some outputs (unless the program is quiet) and the scores,
@@ -43,12 +40,6 @@ pub(super) fn report(
     by_length: Option<LengthSettings>,
 ) -> Result<()> {
     let samples = if output::is_quiet() { 0 } else { SHOWN };
-    if matches!(config.data, DataConfig::AnnotatedCopy(_)) && samples > 0 && group.is_first() {
-        let one_to_ten = [AnnotatedCopy::one_to_ten()];
-        for decoded in decode_greedily(&finished.model, dataset, &one_to_ten, &Alone)? {
-            print_decoded(dataset, 0, &decoded)?;
-        }
-    }
     let (step, steps, seconds) = (summary.model_step, summary.steps, summary.train_seconds);
     let took = format!("step {step} of {steps}, {seconds:.1} s of training");
     let shown = test.decoded.iter().enumerate();
@@ -65,9 +56,7 @@ pub(super) fn report(
             100.0 * summary.data_wait
         ))?;
     } else {
-        let others = shown.clone().skip(SHOWN);
-        let wrong = others.filter(|(_, decoded)| !decoded.is_exact);
-        for (index, decoded) in shown.take(samples).chain(wrong.take(samples)) {
+        for (index, decoded) in shown.take(samples) {
             print_decoded(dataset, index, decoded)?;
         }
         output::result(&format!(
@@ -112,7 +101,7 @@ fn draw_attention(
     let folder = finished.folder.path();
     let run = RunData::summary(folder)?.name;
     for maps in attention_maps(&finished.model.valid(), dataset, &source, &run)? {
-        maps.save(&folder.join(PICTURES).join(maps.file_name()))?;
+        maps.save(&folder.join(PICTURES), &maps.file_name())?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
 use crate::number::grouped;
-use crate::terminal::{About, Follower, RunView, output};
+use crate::terminal::{About, RunView, output};
 
 /// Opens the device of a run for this process of the group, and configures it for the precision of
 /// the run.
@@ -199,13 +199,8 @@ pub(super) fn train(
     let processes = group.collective().size();
     let about = About::new(config, dataset, trainer.model(), &path, processes);
     let mut board = TensorBoard::new(&path, about.floor);
-    let mut view = RunView::new(about, shown.is_plain);
-    let mut follower = Follower::new(&path);
-    let mut observers: Vec<&mut dyn Observer> = if group.is_first() {
-        vec![&mut view]
-    } else {
-        vec![&mut follower]
-    };
+    let mut view = RunView::new(about, shown.is_plain, group.is_first());
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut view];
     if shown.tensorboard && group.is_first() {
         observers.push(&mut board);
     }

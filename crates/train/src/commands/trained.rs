@@ -31,7 +31,7 @@ pub(super) struct Trained {
 /// A device that cannot be used, or a run that cannot be read.
 pub(super) fn load(args: &TrainedArgs, int8: bool, group: &Group) -> Result<Trained> {
     let _pages = return_freed_pages();
-    let backend = args.backend.choose()?;
+    let backend = DeviceName::choose(args.backend.as_deref())?;
     let device = backend.of_process(group).open()?;
     let run = TrainedRun::load_selected(&args.run, args.checkpoint, &device)?;
     Ok(quantized(run, backend, int8, &device))
@@ -64,7 +64,7 @@ pub(super) fn load_any(
         return Err(UsageError::new("--checkpoint", args.checkpoint, expected).into());
     }
     let _pages = return_freed_pages();
-    let backend = args.backend.choose()?;
+    let backend = DeviceName::choose(args.backend.as_deref())?;
     let device = backend.of_process(group).open()?;
     let options = ImportOptions {
         int8: int8 && fused::takes_int8(&device),

@@ -168,7 +168,7 @@ mod tests {
                     assert!(masked || !maps.is_causal, "{}, row {row}", maps.kind);
                 }
             }
-            let svg = maps.svg().unwrap();
+            let svg = maps.svg();
             assert!(svg.contains("run mine"), "{svg}");
             assert_eq!(svg.matches("\nlayer ").count(), 6);
             assert!(svg.contains("\nlayer 3, head 2\n"));

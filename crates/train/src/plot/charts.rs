@@ -186,7 +186,7 @@ impl RunPlot {
             x: self.x_axis(&lines, progress),
             // The lower end of a spread can be near 0 or negative, which a logarithmic axis cannot
             // show.
-            y: self.y_axis(lines.iter().flat_map(Line::heights), INTERVALS, true),
+            y: self.y_axis(lines.iter().flat_map(Line::heights), INTERVALS),
             lines,
             band: band.map(|(from, to)| (from - 0.5, to + 0.5, "lengths of training")),
             ring_label,
@@ -293,12 +293,12 @@ impl RunPlot {
         Axis::within(label, range, X_INTERVALS, least)
     }
 
-    /// Returns the vertical axis for values, with at most `most` + 1 ticks. It is logarithmic if it
-    /// may be and most values would be hard to tell apart otherwise, else it begins at 0.
-    pub fn y_axis(self, values: impl Iterator<Item = f64>, most: usize, may_be_log: bool) -> Axis {
+    /// Returns the vertical axis for values, with at most `most` + 1 ticks. It begins at 0, or
+    /// is logarithmic if most values would be hard to tell apart otherwise.
+    pub fn y_axis(self, values: impl Iterator<Item = f64>, most: usize) -> Axis {
         let (label, is_log) = match self {
-            Self::Loss => ("cross-entropy (nats per token)", may_be_log),
-            Self::GradientNorm => ("global gradient norm", may_be_log),
+            Self::Loss => ("cross-entropy (nats per token)", true),
+            Self::GradientNorm => ("global gradient norm", true),
             Self::LearningRate => ("learning rate", false),
             Self::Throughput => ("target tokens per second", false),
             Self::Bleu => return Axis::around("BLEU, chrF (0 to 100)", 0.0, 100.0, most),

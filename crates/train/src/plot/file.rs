@@ -4,10 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
+use training::error::{UsageError, unwritable};
 use training::files::replace_whole;
 
 use super::style::units;
@@ -34,19 +35,15 @@ pub trait Plot {
     fn draw(&self, area: &Area) -> Drawn;
 
     /// Returns the plot as the text of an SVG file.
-    ///
-    /// # Errors
-    ///
-    /// The plot cannot be drawn.
-    fn svg(&self) -> Result<String> {
+    fn svg(&self) -> String {
         let (width, height) = self.size();
         let (width, height) = (width.ceil(), height.ceil());
         let [wide, high] = [width, height].map(|pixels| units(pixels) as u32);
         let mut svg = String::new();
         {
             let area = SVGBackend::with_string(&mut svg, (wide, high)).into_drawing_area();
-            self.draw(&area)?;
-            area.present()?;
+            let drawn = self.draw(&area).and_then(|()| area.present());
+            drawn.expect("a string can be written");
         }
         // The <svg> element of the backend is replaced, because it has another size and no title.
         let (_, body) = svg.split_once('\n').unwrap_or_default();
@@ -57,7 +54,7 @@ pub trait Plot {
             self.title().replace('&', "&amp;").replace('<', "&lt;"),
         );
         // XML does not allow most control characters.
-        Ok(svg.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}"))
+        svg.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
     }
 
     /// Writes the plot as an SVG file. The parent folder is created if it is missing. If the write
@@ -65,13 +62,18 @@ pub trait Plot {
     ///
     /// # Errors
     ///
-    /// The plot cannot be drawn, or the file cannot be written. In the second case, the message
-    /// names the file.
-    fn save(&self, path: &Path) -> Result<()> {
-        let svg = self.svg()?;
-        fs::create_dir_all(path.parent().unwrap_or(path))
-            .and_then(|()| replace_whole(path, svg.as_bytes()))
-            .with_context(|| format!("cannot write {}", path.display()))
+    /// The file cannot be written. If another folder would help, this is a usage error about
+    /// `--output`.
+    fn save(&self, folder: &Path, name: &str) -> Result<()> {
+        let path = folder.join(name);
+        let svg = self.svg();
+        let written = fs::create_dir_all(folder);
+        let written = written.and_then(|()| replace_whole(&path, svg.as_bytes()));
+        written.map_err(|error| {
+            let expected = format!("cannot be written ({error}); name a folder that can");
+            let usage = UsageError::new("--output", folder.display(), expected);
+            unwritable(&path, error, usage)
+        })
     }
 }
 
@@ -154,7 +156,7 @@ pub(crate) mod tests {
 
     #[test]
     fn an_svg_has_its_size_its_title_and_its_texts() {
-        let svg = Square("\" <b>\u{1b}").svg().unwrap();
+        let svg = Square("\" <b>\u{1b}").svg();
         for part in [
             "width=\"30\" height=\"20\" viewBox=\"0 0 120 80\"",
             "<title>a &lt;title> &amp; more</title>",
@@ -173,12 +175,11 @@ pub(crate) mod tests {
         let folder = tempfile::tempdir().unwrap();
         let square = Square("");
         let inside = folder.path().join("new/pictures");
-        square.save(&inside.join("one.svg")).unwrap();
+        square.save(&inside, "one.svg").unwrap();
         let written = fs::read_to_string(inside.join("one.svg")).unwrap();
-        assert_eq!(written, square.svg().unwrap());
+        assert_eq!(written, square.svg());
         fs::create_dir(inside.join("two.svg")).unwrap();
-        let error = square.save(&inside.join("two.svg")).unwrap_err();
-        assert!(format!("{error:#}").contains("cannot write "), "{error:#}");
+        assert!(square.save(&inside, "two.svg").is_err());
         assert_eq!(fs::read_dir(&inside).unwrap().count(), 2);
     }
 }

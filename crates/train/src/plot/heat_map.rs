@@ -4,18 +4,22 @@ use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
+use serde::{Serialize, Serializer};
+
 use super::axis::Axis;
 use super::file::{Area, Drawn, Plot};
 use super::style::{FAINT, INK, LABEL, SCALE, TITLE, fit, font, stroke, units, width};
 
 /// The attention weights of one kind of attention, such as cross-attention, for one source.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AttentionMaps {
     /// Kind of attention: `encoder`, `decoder` or `cross`.
     pub kind: &'static str,
     /// Title above all maps.
+    #[serde(skip)]
     pub title: String,
     /// Source and, in maps of the decoder, target. It is below the title.
+    #[serde(skip)]
     pub subtitle: String,
     /// Label of the rows, which are queries.
     pub row_label: &'static str,
@@ -26,6 +30,7 @@ pub struct AttentionMaps {
     /// A token for each column.
     pub columns: Vec<String>,
     /// Weights of each layer and each head, in row-major order.
+    #[serde(rename = "weights", serialize_with = "encoded")]
     pub layers: Vec<Vec<Vec<f32>>>,
     /// Whether a query cannot attend to keys after its own position.
     pub is_causal: bool,
@@ -266,6 +271,23 @@ fn ramp(fraction: f32) -> RGBColor {
     RGBColor(mix(0), mix(1), mix(2))
 }
 
+fn encoded<S: Serializer>(layers: &[Vec<Vec<f32>>], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(layers.iter().map(|layer| {
+        let heads = layer.iter().map(|head| encode(head));
+        heads.collect::<Vec<_>>()
+    }))
+}
+
+/// Encodes weights from 0 to 1 as thousandths. Each weight becomes two digits in base 36.
+fn encode(weights: &[f32]) -> String {
+    let digit = |value: u32| char::from_digit(value, 36).expect("it is below 36");
+    let digits = weights.iter().flat_map(|weight| {
+        let thousandths = (weight.clamp(0.0, 1.0) * 1000.0).round() as u32;
+        [digit(thousandths / 36), digit(thousandths % 36)]
+    });
+    digits.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,10 +327,18 @@ mod tests {
                 layers: vec![vec![vec![0.01; rows * columns]; 2]; 2],
                 is_causal: true,
             };
-            let svg = maps.svg().unwrap();
+            let svg = maps.svg();
             assert!(is_inside(&svg), "{rows} x {columns}");
             // The scale ends at the largest weight, not at 1.
             assert!(svg.contains("\n0.01\n"), "{svg}");
         }
+    }
+
+    #[test]
+    fn weights_take_two_characters() {
+        assert_eq!(encode(&[0.0, 0.001, 0.0356, 0.5, 1.0]), "000110dwrs");
+        let read = |text: &str| u32::from_str_radix(text, 36).unwrap();
+        assert_eq!((read("10"), read("dw"), read("rs")), (36, 500, 1000));
+        assert_eq!(encode(&[f32::NAN, 2.0]), "00rs");
     }
 }

@@ -4,7 +4,6 @@ use plotters::chart::ChartBuilder;
 use plotters::element::{Circle, DashedPathElement, PathElement, Polygon, Rectangle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor, TRANSPARENT};
-use serde::Serialize;
 use training::run::Point;
 
 use super::axis::Axis;
@@ -12,7 +11,6 @@ use super::file::{Area, Drawn, Plot};
 use super::style::{
     FAINT, GRID, INK, LABEL, SCALE, SERIES, SHADE, TITLE, fit, font, stroke, units, width,
 };
-use crate::metric;
 
 /// A line of a chart.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +59,7 @@ pub const DASHES: [(f64, f64); 3] = [(7.0, 4.0), (2.5, 3.0), (14.0, 4.0)];
 const MARKERS: usize = 60;
 
 /// Width of a chart in pixels.
-const WIDTH: f64 = 680.0;
+pub const WIDTH: f64 = 680.0;
 /// Height of the plot area in pixels.
 const HEIGHT: f64 = 280.0;
 /// Height of the title, in pixels.
@@ -69,7 +67,7 @@ const HEAD: f64 = 31.0;
 /// Height of the x axis with its labels, in pixels.
 const X_LABELS: f64 = 50.0;
 /// Space to the right of the plot area, in pixels.
-const RIGHT: f64 = 30.0;
+pub const RIGHT: f64 = 30.0;
 /// Margin at the edges of the chart, in pixels.
 const EDGE: f64 = 8.0;
 /// Width of a key, the piece of line before a label of the legend, and its distance from the label.
@@ -87,32 +85,9 @@ enum Key<'a> {
 /// An entry of the legend: what it shows, its label, its left end and the middle of its row.
 type Entry<'a> = (Key<'a>, String, f64, f64);
 
-/// Values of a chart for a script that shows those under the pointer.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Hover {
-    /// Left and right edge of the plot area, as shares of the width.
-    edges: (f64, f64),
-    /// First and last value of the x axis.
-    range: (f64, f64),
-    x_label: &'static str,
-    lines: Vec<HoverLine>,
-}
-
-/// Values of a line, at up to [`HOVERED`] points.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct HoverLine {
-    label: String,
-    color: Option<usize>,
-    x: Vec<f64>,
-    y: Vec<String>,
-}
-
-/// Maximum number of points of a line whose values a script can show.
-const HOVERED: usize = 200;
-
 impl LineChart {
     /// Returns the left edge of the plot area, in pixels.
-    fn left(&self) -> f64 {
+    pub fn left(&self) -> f64 {
         let ticks = self.y.ticks.iter();
         let widths = ticks.map(|&tick| width(&self.y.tick_label(tick), LABEL));
         (widths.fold(0.0, f64::max) + 42.0).ceil()
@@ -146,33 +121,6 @@ impl LineChart {
             .last()
             .map_or(head + EDGE, |entry| entry.3 + ROW / 2.0);
         (entries, below + 10.0)
-    }
-
-    /// Returns the values that a script shows.
-    pub fn hover(&self) -> Hover {
-        let named = self.lines.iter().filter(|line| !line.label.is_empty());
-        let lines = named.map(|line| {
-            let points = line
-                .points
-                .iter()
-                .step_by(line.points.len().div_ceil(HOVERED).max(1));
-            let points = points.map(|(x, y)| (*x, metric::text(line.field, *y)));
-            let (x, y) = points.unzip();
-            // What follows the name says how the line is drawn.
-            let label = line.label.split(", ").next().unwrap_or_default();
-            HoverLine {
-                label: label.into(),
-                color: line.color.map(|color| color % SERIES.len()),
-                x,
-                y,
-            }
-        });
-        Hover {
-            edges: (self.left() / WIDTH, 1.0 - RIGHT / WIDTH),
-            range: (self.x.range.start, self.x.range.end),
-            x_label: self.x.label,
-            lines: lines.collect(),
-        }
     }
 }
 
@@ -270,23 +218,16 @@ impl Line {
     }
 
     fn rgb(&self) -> RGBColor {
-        let (color, _) = self
-            .color
-            .map_or((FAINT, SERIES[6].1), |it| SERIES[it % SERIES.len()]);
-        let RGBColor(red, green, blue) = color;
-        let paler = |x: u8| (f64::from(x) + (255.0 - f64::from(x)) * 0.62).round() as u8;
-        if self.is_raw {
-            RGBColor(paler(red), paler(green), paler(blue))
-        } else {
-            color
-        }
+        let faint = (FAINT, SERIES[6].1);
+        self.color.map_or(faint, |it| SERIES[it % SERIES.len()]).0
     }
 
     /// Draws the line through some points, with markers if its metric is known at few points only.
     fn draw(&self, area: &Area, line: Vec<Unit>) -> Drawn {
         let is_thin = self.is_raw || self.color.is_none();
         let width = if is_thin { 1.0 } else { 2.0 };
-        let style = stroke(self.rgb(), width);
+        let opacity = if self.is_raw { 0.38 } else { 1.0 };
+        let style = self.rgb().mix(opacity).stroke_width(units(width) as u32);
         let is_few = self.points.len() <= MARKERS && !is_thin;
         for &at in line.iter().filter(|_| is_few) {
             area.draw(&Circle::new(at, units(3.0), self.rgb().filled()))?;
@@ -321,11 +262,11 @@ fn thin_out(points: &[Unit], column: i32) -> Vec<Unit> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::plot::file::tests::{is_inside, lines};
 
-    fn line(index: usize, points: Vec<Point>) -> Line {
+    pub fn line(index: usize, points: Vec<Point>) -> Line {
         Line {
             label: format!("a run with a rather long name, number {index}"),
             field: "loss",
@@ -338,7 +279,7 @@ mod tests {
         }
     }
 
-    fn chart(lines: Vec<Line>) -> LineChart {
+    pub fn chart(lines: Vec<Line>) -> LineChart {
         LineChart {
             title: "A chart".into(),
             x: Axis::within("across (steps)", 0.0..10.0, 5, 0.0),
@@ -352,7 +293,7 @@ mod tests {
     #[test]
     fn points_lie_where_their_values_are() {
         let svg = chart(vec![line(0, vec![(0.0, 0.0), (5.0, 0.5), (10.0, 1.0)])]);
-        let svg = svg.svg().unwrap();
+        let svg = svg.svg();
         let lines = lines(&svg, SERIES[0].0);
         // The second line is the key in the legend.
         let [line, key] = &lines[..] else {
@@ -372,7 +313,7 @@ mod tests {
     fn values_that_are_not_finite_leave_gaps() {
         let points = [0.1, 0.1, f64::NAN, 0.2, f64::INFINITY, 0.3, 0.4];
         let points = (0..).map(f64::from).zip(points).collect();
-        let svg = chart(vec![line(0, points)]).svg().unwrap();
+        let svg = chart(vec![line(0, points)]).svg();
         let lengths: Vec<usize> = lines(&svg, SERIES[0].0).iter().map(Vec::len).collect();
         assert_eq!(lengths, [2, 1, 2, 2]);
         assert_eq!(svg.matches("<circle").count(), 5 + 2);
@@ -385,7 +326,7 @@ mod tests {
                 .map(|i| line(i, vec![(1.0, 0.5), (2.0, 7.0)]))
                 .collect(),
         );
-        let svg = chart.svg().unwrap();
+        let svg = chart.svg();
         assert!(is_inside(&svg));
         for text in ["A chart", "across (steps)", "0.8", "a band", "number 19"] {
             assert!(svg.contains(text), "{text}");
@@ -400,18 +341,5 @@ mod tests {
         assert!(thin.len() <= 400, "{}", thin.len());
         assert!(thin.contains(&(217, 99)));
         assert_eq!((thin[0], thin[thin.len() - 1]), (points[0], points[99_999]));
-    }
-
-    #[test]
-    fn a_script_gets_few_values() {
-        let points = (0..100_000).map(|i| (f64::from(i), 0.25)).collect();
-        let hover = chart(vec![line(9, points)]).hover();
-        assert_eq!(hover.lines[0].color, Some(2));
-        assert_eq!(
-            (hover.lines[0].x.len(), hover.range),
-            (HOVERED, (0.0, 10.0))
-        );
-        assert_eq!(hover.lines[0].y[7], "0.2500");
-        assert!(0.0 < hover.edges.0 && hover.edges.0 < hover.edges.1 && hover.edges.1 < 1.0);
     }
 }

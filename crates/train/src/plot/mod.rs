@@ -5,6 +5,7 @@ pub mod axis;
 mod charts;
 mod file;
 mod heat_map;
+mod hover;
 mod line_chart;
 mod style;
 
@@ -33,7 +34,7 @@ pub fn draw_run(folder: &Path) -> Result<()> {
     let run = [RunData::read(folder)?];
     for &kind in RunPlot::value_variants() {
         if let Some(chart) = kind.draw(&run, Progress::Steps) {
-            chart.save(&folder.join(PICTURES).join(kind.file_name()))?;
+            chart.save(&folder.join(PICTURES), &kind.file_name())?;
         }
     }
     Ok(())

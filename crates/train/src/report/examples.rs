@@ -53,21 +53,7 @@ struct Sample {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Attention {
     source: String,
-    maps: Vec<Map>,
-}
-
-/// The attention weights of one kind of attention.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-struct Map {
-    /// Kind of attention: `encoder`, `decoder` or `cross`.
-    kind: &'static str,
-    row_label: &'static str,
-    column_label: &'static str,
-    rows: Vec<String>,
-    columns: Vec<String>,
-    is_causal: bool,
-    /// Weights of each layer and each head, encoded by [`encode`].
-    weights: Vec<Vec<String>>,
+    maps: Vec<AttentionMaps>,
 }
 
 impl Examined {
@@ -105,7 +91,7 @@ impl Examined {
             }
             attention.push(Attention {
                 source: dataset.codec().decode_source(&example.source),
-                maps: maps.into_iter().map(Map::from).collect(),
+                maps,
             });
         }
         Ok(Self {
@@ -136,42 +122,4 @@ fn sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Sample {
 
 fn count(maps: &AttentionMaps) -> usize {
     maps.layers.iter().flatten().map(Vec::len).sum()
-}
-
-impl From<AttentionMaps> for Map {
-    fn from(maps: AttentionMaps) -> Self {
-        let heads = |layer: &Vec<Vec<f32>>| layer.iter().map(|head| encode(head)).collect();
-        Self {
-            kind: maps.kind,
-            row_label: maps.row_label,
-            column_label: maps.column_label,
-            weights: maps.layers.iter().map(heads).collect(),
-            rows: maps.rows,
-            columns: maps.columns,
-            is_causal: maps.is_causal,
-        }
-    }
-}
-
-/// Encodes weights from 0 to 1 as thousandths. Each weight becomes two digits in base 36.
-fn encode(weights: &[f32]) -> String {
-    let digit = |value: u32| char::from_digit(value, 36).expect("it is below 36");
-    let digits = weights.iter().flat_map(|weight| {
-        let thousandths = (weight.clamp(0.0, 1.0) * 1000.0).round() as u32;
-        [digit(thousandths / 36), digit(thousandths % 36)]
-    });
-    digits.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_take_two_characters() {
-        assert_eq!(encode(&[0.0, 0.001, 0.0356, 0.5, 1.0]), "000110dwrs");
-        let read = |text: &str| u32::from_str_radix(text, 36).unwrap();
-        assert_eq!((read("10"), read("dw"), read("rs")), (36, 500, 1000));
-        assert_eq!(encode(&[f32::NAN, 2.0]), "00rs");
-    }
 }

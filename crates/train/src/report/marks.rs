@@ -4,17 +4,13 @@ use serde::Serialize;
 
 /// A word, and whether it is marked as a difference between output and reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Marked(String, #[serde(serialize_with = "as_digit")] bool);
+pub struct Marked(String, bool);
 
 /// Maximum number of words of a text that is compared.
 ///
 /// The time of a comparison grows with the square of this number. If reference or output is longer,
 /// and the output is not correct, all words of both are marked.
 const WORDS: usize = 1000;
-
-fn as_digit<S: serde::Serializer>(flag: &bool, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u8((*flag).into())
-}
 
 /// Returns the words of the reference and the words of the output, with their differences marked.
 ///
@@ -95,7 +91,7 @@ mod tests {
         // A correct output has no marks, even if it differs from the reference.
         assert_eq!(show("a b", "c", true), ["a b", "c"]);
         let json = serde_json::to_string(&marked("a", "b", false)).unwrap();
-        assert_eq!(json, r#"[[["a",1]],[["b",1]]]"#);
+        assert_eq!(json, r#"[[["a",true]],[["b",true]]]"#);
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub fn page(runs: &[RunData], reports: &[RunReport]) -> Result<String> {
     let values = [
         ("{{title}}", escaped(&names.join(", "))),
         ("{{style}}", STYLE.into()),
-        ("{{charts}}", charts(runs)?),
+        ("{{charts}}", charts(runs)),
         // A `script` element ends at `</script>` and changes its meaning at `<!--`. In JSON, `<`
         // occurs in strings only.
         (
@@ -70,7 +70,7 @@ pub fn page(runs: &[RunData], reports: &[RunReport]) -> Result<String> {
 }
 
 /// Returns the charts by step and, if they differ, by time.
-fn charts(runs: &[RunData]) -> Result<String> {
+fn charts(runs: &[RunData]) -> String {
     let mut html = String::new();
     for &kind in RunPlot::value_variants() {
         for progress in [Progress::Steps, Progress::Seconds] {
@@ -86,15 +86,15 @@ fn charts(runs: &[RunData]) -> Result<String> {
             };
             chart.title.clear();
             let (title, _) = kind.metrics();
-            let hover = escaped(&serde_json::to_string(&chart.hover())?);
+            let hover = escaped(&chart.hover().to_string());
             html += &format!(
                 "<figure class=\"card\" data-x=\"{x}\" data-hover=\"{hover}\"><figcaption><h3>{title}</h3>\
                  </figcaption><div class=\"scroll\"><div class=\"plot\">{}</div></div></figure>\n",
-                chart.svg()?
+                chart.svg()
             );
         }
     }
-    Ok(html)
+    html
 }
 
 /// Replaces each placeholder of a template by its value. `values` lists the placeholders in the

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use training::run::RunData;
+use training::setting::shown;
 
 use super::examples::Examined;
 use crate::metric;
@@ -48,32 +49,26 @@ impl RunReport {
     /// Describes a run. `examined` has the outputs and attention weights for some examples, or says
     /// why they are missing.
     pub fn new(run: &RunData, name: String, examined: Result<Examined, String>) -> Self {
-        let mut notes = Vec::new();
-        let mut lacks = |is_missing: bool, what: String| notes.extend(is_missing.then_some(what));
         let has_curves = !run.curves.get("learning_rate").is_empty();
-        lacks(
-            !has_curves,
-            "There are no curves: the run has taken no steps.".into(),
-        );
         let has_evaluation = !run.curves.get("valid_loss").is_empty();
-        let what = "There are no validation curves: the run has not been evaluated.";
-        lacks(has_curves && !has_evaluation, what.into());
-        let what = format!(
-            "There is no exact match by length: `train eval {} --eval-lengths 1..32` measures it.",
-            run.folder.display()
-        );
-        lacks(run.lengths.is_empty() && !run.is_of_texts(), what);
-        let what = "There are no scores of the trained model: training has not ended.";
-        lacks(run.results.is_empty(), what.into());
         let has_attention = examined.as_ref().is_ok_and(Examined::has_attention);
-        let what = "There is no attention: all examples are too long to show it.";
-        lacks(examined.is_ok() && !has_attention, what.into());
-        if let Err(why) = &examined {
-            lacks(
-                true,
-                format!("There are no samples and no attention: {why}."),
-            );
-        }
+        let folder = run.folder.display();
+        let why = examined.as_ref().err();
+        let notes = [
+            (!has_curves).then(|| "There are no curves: the run has taken no steps.".into()),
+            (has_curves && !has_evaluation)
+                .then(|| "There are no validation curves: the run has not been evaluated.".into()),
+            (run.lengths.is_empty() && !run.is_of_texts()).then(|| {
+                format!("There is no exact match by length: `train eval {folder} --eval-lengths 1..32` measures it.")
+            }),
+            run.results.is_empty().then(|| {
+                "There are no scores of the trained model: training has not ended.".into()
+            }),
+            (examined.is_ok() && !has_attention)
+                .then(|| "There is no attention: all examples are too long to show it.".into()),
+            why.map(|why| format!("There are no samples and no attention: {why}.")),
+        ];
+        let notes = notes.into_iter().flatten().collect();
         let examples = examined.ok();
         Self {
             name,
@@ -167,14 +162,12 @@ fn environment(run: &RunData) -> Vec<(String, String)> {
             1 => String::new(),
             _ => format!(", process {number}"),
         };
-        let mut add = |name: &str, text: Option<String>| add(&format!("{name}{suffix}"), text);
-        add("training begun", Some(process.begun.clone()));
-        add("host", process.host.clone());
-        add("command", Some(process.command.clone()));
-        add("directory", process.directory.clone());
-        add("git revision", process.git_revision.clone());
-        add("threads", Some(process.threads.to_string()));
-        add("version", Some(process.version.clone()));
+        let process = serde_json::to_value(process).expect("it is plain data");
+        let facts = process.as_object().into_iter().flatten();
+        for (name, value) in facts.filter(|(_, value)| !value.is_null()) {
+            let name = name.replace('_', " ");
+            add(&format!("{name}{suffix}"), Some(shown(value)));
+        }
     }
     found
 }

@@ -9,7 +9,8 @@ use training::lora::trained_parameters;
 use training::run::loss_floor;
 use transformer::{Choice, Transformer, weights};
 
-use crate::number::{bytes, grouped};
+use super::table::{Align, Table};
+use crate::number::{bytes, counted, grouped};
 
 /// Description of a run before it begins.
 #[derive(Clone, Debug)]
@@ -37,166 +38,123 @@ impl About {
         processes: usize,
     ) -> Self {
         let shapes = weights::shapes(model);
-        let parts = Parts::of_shapes(&shapes);
-        let trained = trained_parameters(&shapes, config.optimization.lora.is_some());
-        let folder = folder.display().to_string();
-        let mut table = model_table(config, &parts, trained);
-        let rest = [
-            ("data", data(config, dataset)),
-            ("device", device(config, processes, trained)),
-        ];
-        for (name, lines) in rest {
-            for (index, line) in lines.into_iter().enumerate() {
-                let name = if index == 0 { name } else { "" };
-                table.push(format!("{name:<10}{line}"));
-            }
-        }
         Self {
             task: config.data.name().into(),
             backend: config.execution.backend.clone(),
-            parameters: parts.total(),
+            parameters: parameters_of_parts(&shapes).iter().sum(),
             floor: loss_floor(
                 config.optimization.label_smoothing,
                 config.model.target_vocab_size,
             ),
-            folder,
-            table,
+            folder: folder.display().to_string(),
+            table: describe(config, dataset, &shapes, processes),
         }
     }
 }
 
-/// Number of parameters in each part of the model.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Parts {
-    /// Embeddings, their layer norms, and positional encodings if they are learned.
-    embeddings: usize,
-    encoder: usize,
-    decoder: usize,
-    generator: usize,
-}
-
-impl Parts {
-    fn of_shapes(shapes: &BTreeMap<String, Vec<usize>>) -> Self {
-        let mut parts = Self::default();
-        for (name, shape) in shapes {
-            let part = if name.contains(".input.") {
-                &mut parts.embeddings
-            } else if name.contains(".generator.") {
-                &mut parts.generator
-            } else if name.starts_with("encoder.") {
-                &mut parts.encoder
-            } else {
-                &mut parts.decoder
-            };
-            *part += shape.iter().product::<usize>();
-        }
-        parts
-    }
-
-    fn total(&self) -> usize {
-        self.embeddings + self.encoder + self.decoder + self.generator
-    }
-}
-
-fn model_table(config: &RunConfig, parts: &Parts, trained: usize) -> Vec<String> {
+/// Returns the lines of a table that describes the model, the data and the device of a run.
+pub fn describe(
+    config: &RunConfig,
+    dataset: &dyn Dataset,
+    shapes: &BTreeMap<String, Vec<usize>>,
+    processes: usize,
+) -> Vec<String> {
     let model = &config.model;
-    let d_model = model.d_model;
-    let attention = format!("{} heads, d_ff {}", model.n_heads, model.d_ff);
-    let norm = format!("{}-norm", model.norm_placement.name());
-    let of_trained = match &config.optimization.lora {
-        None => String::new(),
-        Some(lora) => format!(
-            "of which {} are trained, with rank {}",
-            grouped(trained),
-            lora.rank
-        ),
-    };
-    let rows = [
-        (
-            "embeddings",
-            None,
-            parts.embeddings,
-            format!(
-                "vocabularies of {} and {}, {} positions",
-                grouped(model.source_vocab_size),
-                grouped(model.target_vocab_size),
-                model.positions.name()
-            ),
-        ),
-        (
-            "encoder",
-            Some(model.n_encoder_layers),
-            parts.encoder,
-            format!("d_model {d_model}, {attention}, {norm}"),
-        ),
-        (
-            "decoder",
-            Some(model.n_decoder_layers),
-            parts.decoder,
-            format!("{}, dropout {}", model.activation.name(), model.dropout),
-        ),
-        (
-            "generator",
-            None,
-            parts.generator,
-            format!("weight tying: {}", model.weight_tying.name()),
-        ),
-        ("total", None, parts.total(), of_trained),
+    let trained = trained_parameters(shapes, config.optimization.lora.is_some());
+    let [source, target] = [model.source_vocab_size, model.target_vocab_size].map(grouped);
+    let (positions, norm) = (model.positions.name(), model.norm_placement.name());
+    let (d_model, heads, d_ff) = (model.d_model, model.n_heads, model.d_ff);
+    let (activation, tying) = (model.activation.name(), model.weight_tying.name());
+    let details = [
+        format!("vocabularies of {source} and {target}, {positions} positions"),
+        format!("d_model {d_model}, {heads} heads, d_ff {d_ff}, {norm}-norm"),
+        format!("{activation}, dropout {}", model.dropout),
+        format!("weight tying: {tying}"),
+        config
+            .optimization
+            .lora
+            .as_ref()
+            .map_or(String::new(), |it| {
+                let (trained, rank) = (grouped(trained), it.rank);
+                format!("of which {trained} are trained, with rank {rank}")
+            }),
     ];
-    let mut lines = vec!["model     layers   parameters".to_string()];
-    lines.extend(rows.into_iter().map(|(name, layers, parameters, detail)| {
-        let layers = layers.map_or(String::new(), |layers: usize| layers.to_string());
-        let parameters = grouped(parameters);
-        format!("{name:<10}{layers:>6}{parameters:>13}  {detail}")
-            .trim_end()
-            .into()
-    }));
-    lines
-}
-
-fn data(config: &RunConfig, dataset: &dyn Dataset) -> Vec<String> {
-    let evaluation = &config.evaluation;
+    let parts = parameters_of_parts(shapes);
+    let parameters = parts.into_iter().chain([parts.iter().sum()]);
+    let (encoder, decoder) = (model.n_encoder_layers, model.n_decoder_layers);
+    let names = [
+        ("embeddings", None),
+        ("encoder", Some(encoder)),
+        ("decoder", Some(decoder)),
+        ("generator", None),
+        ("total", None),
+    ];
+    let (left, right) = (Align::Left, Align::Right);
+    let columns = [
+        ("model", left),
+        ("layers", right),
+        ("parameters", right),
+        ("", left),
+    ];
+    let mut table = Table::new(columns.map(|(name, align)| (name.into(), align)));
+    for (((name, layers), parameters), detail) in names.into_iter().zip(parameters).zip(details) {
+        let layers = layers.map_or(String::new(), grouped);
+        table.push(vec![name.into(), layers, grouped(parameters), detail]);
+    }
+    let mut lines = table.lines(None);
+    let mut add = |name: &str, text: String| lines.push(format!("{name:<12}{text}"));
     let longest = dataset.limits().sequence();
-    let examples = match dataset.batches_per_epoch() {
-        Some(batches) => format!(
-            "{} batches an epoch, sequences of up to {longest} tokens",
-            grouped(batches)
-        ),
-        None => format!(
-            "new sequences of up to {longest} tokens in batches of {}",
-            config.optimization.batch_size
-        ),
-    };
-    let held_out = match config.data {
-        DataConfig::Text(_) => {
+    let batch = config.optimization.batch_size;
+    add(
+        "data",
+        match dataset.batches_per_epoch().map(grouped) {
+            Some(n) => format!("{n} batches an epoch, sequences of up to {longest} tokens"),
+            None => format!("new sequences of up to {longest} tokens in batches of {batch}"),
+        },
+    );
+    let evaluation = &config.evaluation;
+    let [validation, test] = [evaluation.validation_size, evaluation.test_size].map(grouped);
+    add(
+        "",
+        if let DataConfig::Text(_) = config.data {
             // A corpus may have fewer pairs than `validation_size`.
             let most = evaluation.validation_size;
             let pairs = dataset.held_out(config.seed, Split::Validation, most).len();
-            let unit = if pairs == 1 { "pair" } else { "pairs" };
-            format!("{} {unit} for validation, no test split", grouped(pairs))
-        }
-        _ => {
-            let validation = grouped(evaluation.validation_size);
-            let test = grouped(evaluation.test_size);
+            format!("{} for validation, no test split", counted(pairs, "pair"))
+        } else {
             format!("held out: {validation} for validation, {test} for the test")
-        }
-    };
-    vec![examples, held_out]
-}
-
-fn device(config: &RunConfig, processes: usize, trained: usize) -> Vec<String> {
+        },
+    );
     let execution = &config.execution;
-    let threads = rayon::current_num_threads();
     let (backend, precision) = (&execution.backend, execution.precision.name());
-    let unit = if threads == 1 { "thread" } else { "threads" };
-    let mut lines = vec![format!("{backend}, {precision}, {threads} {unit}")];
+    let threads = counted(rayon::current_num_threads(), "thread");
+    add("device", format!("{backend}, {precision}, {threads}"));
     if processes > 1 {
         let sent = bytes(trained * size_of::<f32>());
-        lines.push(format!(
-            "{processes} processes with a share of each batch; {sent} of gradients a step"
-        ));
+        let text =
+            format!("{processes} processes with a share of each batch; {sent} of gradients a step");
+        add("", text);
     }
     lines
+}
+
+/// Returns the number of parameters in embeddings (with their norms and learned positions),
+/// encoder, decoder and generator.
+fn parameters_of_parts(shapes: &BTreeMap<String, Vec<usize>>) -> [usize; 4] {
+    let mut parts = [0; 4];
+    for (name, shape) in shapes {
+        let part = if name.contains(".input.") {
+            0
+        } else if name.contains(".generator.") {
+            3
+        } else if name.starts_with("encoder.") {
+            1
+        } else {
+            2
+        };
+        parts[part] += shape.iter().product::<usize>();
+    }
+    parts
 }
 
 #[cfg(test)]
@@ -226,7 +184,7 @@ mod tests {
         };
         assert!(row("total").ends_with(" 123,940"));
         assert!(row("encoder").contains("d_model 64, 2 heads, d_ff 256, pre-norm"));
-        assert!(row("device").starts_with("device    flex, f32, "));
+        assert!(row("device").starts_with("device      flex, f32, "));
     }
 
     #[test]
@@ -236,14 +194,14 @@ mod tests {
         let config = run.model;
         let model = config.init_seeded(0, &Device::flex()).unwrap();
         let shapes = weights::shapes(&model);
-        let parts = Parts::of_shapes(&shapes);
+        let [embeddings, encoder, decoder, generator] = parameters_of_parts(&shapes);
         let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
-        assert_eq!(parts.total(), shapes.values().map(elements).sum::<usize>());
+        let total: usize = shapes.values().map(elements).sum();
+        assert_eq!(embeddings + encoder + decoder + generator, total);
         let d_model = config.d_model;
-        let generator = d_model * config.target_vocab_size + config.target_vocab_size;
-        assert_eq!(parts.generator, generator);
+        assert_eq!(generator, (d_model + 1) * config.target_vocab_size);
         let rows = config.source_vocab_size + config.target_vocab_size + 2 * config.max_len;
-        assert_eq!(parts.embeddings, rows * d_model);
-        assert!(parts.encoder < parts.decoder);
+        assert_eq!(embeddings, rows * d_model);
+        assert!(encoder < decoder);
     }
 }

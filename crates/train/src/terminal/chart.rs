@@ -33,44 +33,19 @@ pub(super) fn kinds(run: &LiveRun) -> Vec<RunPlot> {
 pub(super) struct Chart<'a> {
     pub(super) run: &'a LiveRun,
     pub(super) kind: RunPlot,
-    /// Whether the vertical axis may be logarithmic.
-    pub(super) may_be_log: bool,
     pub(super) has_color: bool,
 }
 
-/// How a curve looks. The shapes also differ for terminals without colours: lines, and dots for the
-/// most important of the metrics that are measured at evaluations.
-struct Look {
-    marker: Marker,
-    sample: &'static str,
-    graph: GraphType,
-    style: Style,
-}
-
-impl Look {
-    fn of(field: &str, is_last: bool, has_color: bool) -> Self {
-        let (_, color) = SERIES[metric::color(field)];
-        let style = if has_color {
-            Style::new().fg(color)
-        } else {
-            Style::new()
-        };
-        let is_evaluated = ["valid_loss", "exact_match", "bleu"].contains(&field);
-        if is_last && is_evaluated {
-            Self {
-                marker: Marker::Dot,
-                sample: "•",
-                graph: GraphType::Scatter,
-                style,
-            }
-        } else {
-            Self {
-                marker: Marker::Braille,
-                sample: "⠒⠒",
-                graph: GraphType::Line,
-                style,
-            }
-        }
+/// Returns marker, sample, form and style of a curve. They also differ for terminals without
+/// colours: lines, and dots for the most important of the metrics that are measured at evaluations.
+fn look(field: &str, is_last: bool, has_color: bool) -> (Marker, &'static str, GraphType, Style) {
+    let (_, color) = SERIES[metric::color(field)];
+    let style = Style::new();
+    let style = if has_color { style.fg(color) } else { style };
+    if is_last && ["valid_loss", "exact_match", "bleu"].contains(&field) {
+        (Marker::Dot, "•", GraphType::Scatter, style)
+    } else {
+        (Marker::Braille, "⠒⠒", GraphType::Line, style)
     }
 }
 
@@ -88,16 +63,16 @@ impl Widget for Chart<'_> {
         let points = || curves.iter().flat_map(|(_, points)| points);
         let most = (area.height / 4).clamp(2, 5).into();
         let values = points().map(|point| point.1);
-        let y = self.kind.y_axis(values, most, self.may_be_log);
+        let y = self.kind.y_axis(values, most);
         let mut spans = vec![Span::raw(title)];
         spans.extend(y.is_log.then(|| Span::raw(" (log scale)")));
-        let look = |index: usize| {
+        let look_of = |index: usize| {
             let (field, _) = curves[index];
-            Look::of(field, index + 1 == curves.len(), self.has_color)
+            look(field, index + 1 == curves.len(), self.has_color)
         };
         for (index, (field, _)) in curves.iter().enumerate().filter(|_| curves.len() > 1) {
-            let look = look(index);
-            spans.extend([Span::raw("  "), Span::styled(look.sample, look.style)]);
+            let (_, sample, _, style) = look_of(index);
+            spans.extend([Span::raw("  "), Span::styled(sample, style)]);
             let floor = if *field == "loss" && self.run.floor > 0.0 {
                 ", less its floor"
             } else {
@@ -116,9 +91,9 @@ impl Widget for Chart<'_> {
             })
             .collect();
         let datasets = placed.iter().enumerate().map(|(index, points)| {
-            let look = look(index);
-            let data = Dataset::default().data(points).marker(look.marker);
-            data.graph_type(look.graph).style(look.style)
+            let (marker, _, form, style) = look_of(index);
+            let data = Dataset::default().data(points).marker(marker);
+            data.graph_type(form).style(style)
         });
         let end = points()
             .map(|point| point.0)

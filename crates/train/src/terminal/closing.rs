@@ -45,7 +45,6 @@ pub(super) fn charts(run: &LiveRun, width: u16, has_color: bool) -> Vec<String> 
         let chart = Chart {
             run,
             kind,
-            may_be_log: true,
             has_color,
         };
         chart.render(area, &mut buffer);

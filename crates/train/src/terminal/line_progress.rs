@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 
 use super::status::Status;
-use crate::number::{clock, grouped};
+use crate::number::{grouped, seconds};
 
 /// Display of the number of processed items, of items per second and, if the total is known, of the
 /// time left.
@@ -52,15 +52,18 @@ impl LineProgress {
 }
 
 fn state(what: &str, count: usize, total: Option<usize>, time: Duration) -> String {
-    let seconds = time.as_secs_f64();
-    let rate = count as f64 / seconds;
+    let rate = count as f64 / time.as_secs_f64();
     let digits = usize::from(rate < 10.0);
     let speed = format!("{what}, {rate:.digits$} a second");
     let Some(total) = total else {
         return format!("{} {speed}", grouped(count));
     };
     let left = total.saturating_sub(count) as f64 / rate;
-    let left = Duration::try_from_secs_f64(left).map_or("-".into(), clock);
+    let left = if left.is_finite() {
+        seconds(left)
+    } else {
+        "-".into()
+    };
     let (count, total) = (grouped(count), grouped(total));
     format!("{count} of {total} {speed}, {left} left")
 }
@@ -75,12 +78,12 @@ mod tests {
         assert_eq!(of(None), "3,600 lines, 450 a second");
         assert_eq!(
             of(Some(45_000)),
-            "3,600 of 45,000 lines, 450 a second, 1:32 left"
+            "3,600 of 45,000 lines, 450 a second, 1 min 32 s left"
         );
         // A file that grew while it was read has no time left.
         assert_eq!(
             of(Some(3000)),
-            "3,600 of 3,000 lines, 450 a second, 0:00 left"
+            "3,600 of 3,000 lines, 450 a second, 0.0 s left"
         );
         let none = state("lines", 0, Some(5), Duration::ZERO);
         assert!(none.ends_with("- left"), "{none}");

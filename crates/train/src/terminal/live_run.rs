@@ -1,13 +1,13 @@
 //! State of a run during training, collected from its events.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use training::run::{Best, CURVES, Curves, Event, MetricsLine, Point};
 
 use super::series::Series;
 use crate::metric;
-use crate::number::clock;
+use crate::number::seconds;
 
 /// A run during training: its progress, its newest values and its curves.
 #[derive(Clone, Debug)]
@@ -121,13 +121,13 @@ impl LiveRun {
     }
 
     /// Returns [`left`](Self::left) as text; `-` before the first step.
-    pub(super) fn clock_left(&self, now: Instant) -> String {
-        self.left(now).map_or("-".into(), clock)
+    pub(super) fn time_left(&self, now: Instant) -> String {
+        self.left(now).map_or("-".into(), seconds)
     }
 
-    /// Returns the time that the remaining steps will take at the average speed of this process,
+    /// Returns the seconds that the remaining steps will take at the average speed of this process,
     /// including evaluations; `None` before the first step.
-    pub(super) fn left(&self, now: Instant) -> Option<Duration> {
+    pub(super) fn left(&self, now: Instant) -> Option<f64> {
         let taken = self
             .step
             .checked_sub(self.first)
@@ -135,12 +135,14 @@ impl LiveRun {
         let seconds = (self.stepped - self.begun).as_secs_f64() / taken as f64;
         let left = seconds * self.steps.saturating_sub(self.step) as f64;
         let since = now.saturating_duration_since(self.stepped).as_secs_f64();
-        Duration::try_from_secs_f64((left - since).max(0.0)).ok()
+        Some((left - since).max(0.0))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -150,10 +152,10 @@ mod tests {
         run.step = 80;
         run.stepped = run.begun + Duration::from_secs(2);
         let left = |after| run.left(run.begun + Duration::from_secs(after));
-        assert_eq!(left(2), Some(Duration::from_secs(8)));
+        assert_eq!(left(2), Some(8.0));
         // The remaining time counts down during a long step.
-        assert_eq!(left(5), Some(Duration::from_secs(5)));
-        assert_eq!(left(100), Some(Duration::ZERO));
+        assert_eq!(left(5), Some(5.0));
+        assert_eq!(left(100), Some(0.0));
     }
 
     #[test]

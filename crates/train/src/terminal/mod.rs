@@ -4,13 +4,10 @@ mod about;
 mod capability;
 mod chart;
 mod closing;
-mod color;
 mod dashboard;
-mod follower;
 mod interrupt;
 mod line_progress;
 mod live_run;
-mod modes;
 mod notes;
 pub mod output;
 mod plain;
@@ -21,9 +18,7 @@ mod series;
 mod status;
 pub mod table;
 
-pub use about::About;
-pub use color::ColorChoice;
-pub use follower::Follower;
+pub use about::{About, describe};
 pub use line_progress::LineProgress;
 pub use notes::end_progress;
 pub use output::Verbosity;
@@ -35,9 +30,13 @@ pub use run_view::RunView;
 /// Sets the verbosity and the colours, shows the messages of the crate `training`, and makes a
 /// panic restore the screen before the panic message is printed. While `training` turns panics of a
 /// dependency into errors, panics have no effect on the terminal.
-pub fn set_up(verbosity: Verbosity, color: ColorChoice) {
+pub fn set_up(verbosity: Verbosity, may_have_colors: bool) {
     output::choose(verbosity);
-    color.apply();
+    // The crate `console` knows the streams, `CLICOLOR` and `CLICOLOR_FORCE`.
+    if !may_have_colors || capability::variable("NO_COLOR").is_some() {
+        console::set_colors_enabled(false);
+        console::set_colors_enabled_stderr(false);
+    }
     notes::listen();
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -18,19 +18,13 @@ use super::output::{self, Verbosity};
 /// The progress display on the terminal; `None` if no progress is shown.
 static SHOWN: Mutex<Option<LineProgress>> = Mutex::new(None);
 
-/// Filter of events for `--verbose` without `RUST_LOG`: events of this workspace from level info
-/// on, and errors of all other crates.
-const VERBOSE: &str = "error,fused=info,train=info,training=info,transformer=info";
-
 /// Begins to show the messages and the progress of the `training` library.
 ///
-/// The environment variable `RUST_LOG` selects which other events are shown. Without `RUST_LOG`,
-/// these are errors and, with `--verbose`, also the events of this workspace from level info on.
-/// With [`Verbosity::Silent`], no other events are shown.
+/// The environment variable `RUST_LOG` selects which other events are shown. Without it, these are
+/// errors. With [`Verbosity::Silent`], no other events are shown.
 pub(super) fn listen() {
     let filter = match output::verbosity() {
         Verbosity::Silent => Ok(EnvFilter::new("off")),
-        Verbosity::Verbose => EnvFilter::try_from_default_env().or(EnvFilter::try_new(VERBOSE)),
         _ => EnvFilter::try_from_default_env().or(EnvFilter::try_new("error")),
     };
     let filter = filter.expect("the default filters are valid");

@@ -23,19 +23,6 @@ pub enum Verbosity {
     /// Also progress and notes.
     #[default]
     Normal,
-    /// Also the log of the program's own crates.
-    Verbose,
-}
-
-impl Verbosity {
-    /// Returns the verbosity that the flags `--quiet` and `--verbose` select.
-    pub fn of(quiet: bool, verbose: bool) -> Self {
-        match (quiet, verbose) {
-            (true, _) => Self::Quiet,
-            (_, true) => Self::Verbose,
-            _ => Self::Normal,
-        }
-    }
 }
 
 static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();

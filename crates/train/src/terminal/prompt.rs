@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::env;
 use std::fs;
-use std::io::{self, BufRead, ErrorKind, IsTerminal, Write};
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -29,11 +29,10 @@ pub enum Reply {
 
 /// Asks for lines at a terminal.
 pub struct Prompt {
-    /// The line editor, which draws on stdout. It is `None` if stdout is not a terminal. In this
-    /// case, only the line editing of the terminal itself is available.
-    editor: Option<DefaultEditor>,
-    /// File of the history; `None` without an editor, if there is no folder for the file, or if the
-    /// file cannot be used.
+    /// The line editor, which draws on stdout.
+    editor: DefaultEditor,
+    /// File of the history; `None` if there is no folder for the file, or if the file cannot be
+    /// used.
     history: Option<PathBuf>,
     /// Lines of a pasted text that [`Prompt::ask`] has not returned yet.
     pasted: VecDeque<String>,
@@ -46,18 +45,10 @@ impl Prompt {
     ///
     /// A terminal that cannot be used.
     pub fn open() -> Result<Self> {
-        let mut prompt = Self {
-            editor: None,
-            history: None,
-            pasted: VecDeque::new(),
-        };
-        if !io::stdout().is_terminal() {
-            return Ok(prompt);
-        }
         let config = Config::builder().history_ignore_space(true).build();
         let mut editor = DefaultEditor::with_config(config).context("cannot open a prompt")?;
         editor.set_max_history_size(HISTORY)?;
-        prompt.history = history_file().filter(|path| match editor.load_history(path) {
+        let history = history_file().filter(|path| match editor.load_history(path) {
             Ok(()) => true,
             Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::NotFound => true,
             Err(error) => {
@@ -66,8 +57,11 @@ impl Prompt {
                 false
             }
         });
-        prompt.editor = Some(editor);
-        Ok(prompt)
+        Ok(Self {
+            editor,
+            history,
+            pasted: VecDeque::new(),
+        })
     }
 
     /// Shows `prompt` and waits for a line, unless a line of a pasted text is left.
@@ -79,10 +73,7 @@ impl Prompt {
         if let Some(line) = self.pasted.pop_front() {
             return Ok(Reply::Line(line));
         }
-        let Some(editor) = &mut self.editor else {
-            return ask_plainly(prompt);
-        };
-        match editor.readline(prompt) {
+        match self.editor.readline(prompt) {
             Ok(text) => {
                 self.pasted.extend(text.lines().map(String::from));
                 for line in text.lines() {
@@ -99,39 +90,18 @@ impl Prompt {
     /// Adds a line to the history. The line is written to the file at once, because Ctrl-C may end
     /// the program during the computation that follows.
     fn remember(&mut self, line: &str) {
-        let Some(editor) = &mut self.editor else {
-            return;
-        };
-        let is_new = editor.add_history_entry(line).unwrap_or(false);
+        let is_new = self.editor.add_history_entry(line).unwrap_or(false);
         let Some(path) = self.history.take_if(|_| is_new) else {
             return;
         };
         let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
         let written = parent.map_err(ReadlineError::from);
-        match written.and_then(|()| editor.append_history(&path)) {
+        match written.and_then(|()| self.editor.append_history(&path)) {
             Ok(()) => self.history = Some(path),
             Err(error) => {
                 let path = path.display();
                 output::warn(&format!("the history {path} cannot be written ({error})"));
             }
-        }
-    }
-}
-
-/// Prints `prompt` on stderr, because stdout is not a terminal. Then reads a line from stdin.
-fn ask_plainly(prompt: &str) -> Result<Reply> {
-    loop {
-        let mut stderr = io::stderr();
-        let _ = write!(stderr, "{prompt}").and_then(|()| stderr.flush());
-        let mut line = Vec::new();
-        let read = io::stdin().lock().read_until(b'\n', &mut line);
-        if read.context("cannot read from the terminal")? == 0 {
-            output::message("");
-            return Ok(Reply::End);
-        }
-        match String::from_utf8(line) {
-            Ok(line) => return Ok(Reply::Line(line.trim_end_matches(['\r', '\n']).into())),
-            Err(_) => output::error("the line is not UTF-8"),
         }
     }
 }

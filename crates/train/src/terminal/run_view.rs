@@ -1,7 +1,7 @@
 //! Shows a training run on the terminal.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
 use ratatui::crossterm::terminal::size;
@@ -14,11 +14,14 @@ use super::live_run::LiveRun;
 use super::output;
 use super::plain::{self, Plain};
 use super::{capability, closing};
+use crate::number::counted;
 
 /// Shows a training run on the terminal, and passes on the user's requests to stop.
 pub struct RunView {
     about: About,
     is_plain: bool,
+    /// Whether this process writes the folder of the run. Others only listen to signals.
+    is_own: bool,
     run: Option<Arc<Mutex<LiveRun>>>,
     shown: Option<Shown>,
     listening: Option<Listening>,
@@ -32,10 +35,12 @@ enum Shown {
 
 impl RunView {
     /// Prepares to show a run whose training begins later. `is_plain` switches the dashboard off.
-    pub fn new(about: About, is_plain: bool) -> Self {
+    /// `is_own` says whether this process writes the folder of the run; others are silent.
+    pub fn new(about: About, is_plain: bool, is_own: bool) -> Self {
         Self {
             about,
             is_plain,
+            is_own,
             run: None,
             shown: None,
             listening: None,
@@ -54,14 +59,14 @@ impl RunView {
             table,
             ..
         } = &self.about;
-        let unit = if steps == 1 { "step" } else { "steps" };
+        let steps_in_all = counted(steps, "step");
         output::note(&format!(
-            "{begins} {task} on {backend}, {steps} {unit}, in {folder}"
+            "{begins} {task} on {backend}, {steps_in_all}, in {folder}"
         ));
         table.iter().for_each(|line| output::note(line));
         // The program starts to receive signals before the dashboard changes the terminal, so that
         // no signal leaves the terminal changed.
-        let listening = interrupt::listen(Path::new(&self.about.folder), true)?;
+        let listening = interrupt::listen(Path::new(&self.about.folder), self.is_own)?;
         self.listening = Some(listening);
         let folder = Path::new(&self.about.folder);
         // The curves of a resumed run begin with its first step.
@@ -75,10 +80,7 @@ impl RunView {
         let dashboard = has_screen.then(|| Dashboard::open(Arc::clone(&run), self.about.clone()));
         self.shown = Some(match dashboard.flatten() {
             Some(dashboard) => Shown::Dashboard(dashboard),
-            None => {
-                let run = run.lock().unwrap_or_else(PoisonError::into_inner);
-                Shown::Plain(Plain::new(&run))
-            }
+            None => Shown::Plain(Plain::new(&lock(&run))),
         });
         self.run = Some(run);
         Ok(())
@@ -90,7 +92,7 @@ impl RunView {
         let Some(run) = self.run.as_ref().filter(|_| capability::has_bar()) else {
             return;
         };
-        let run = run.lock().unwrap_or_else(PoisonError::into_inner);
+        let run = lock(run);
         let (width, _) = size().unwrap_or((80, 24));
         if !output::is_quiet() {
             let charts = closing::charts(&run, width, console::colors_enabled_stderr());
@@ -107,7 +109,7 @@ impl Observer for RunView {
             self.begin(first, steps)?;
         }
         if let Some(run) = &self.run {
-            let mut run = run.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut run = lock(run);
             run.event(event);
             if let (Event::Step { .. }, Some(Shown::Plain(plain))) = (event, &mut self.shown) {
                 plain.update(&run);
@@ -137,4 +139,8 @@ impl Observer for RunView {
         };
         interrupt::requested_by().or(by_user)
     }
+}
+
+fn lock(run: &Mutex<LiveRun>) -> MutexGuard<'_, LiveRun> {
+    run.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use super::modes;
+use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
 /// Whether the dashboard owns the screen.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -53,7 +53,7 @@ struct Held {
 
 /// Gives the screen to the dashboard. Returns whether the terminal allows it.
 pub(super) fn take() -> bool {
-    let has_keys = modes::pass_keys();
+    let has_keys = enable_raw_mode().is_ok();
     if has_keys {
         IS_TAKEN.store(true, Ordering::SeqCst);
         draw(ENTER);
@@ -102,7 +102,7 @@ pub(super) fn restore() {
     if let Some(_writing) = lock_for(&WRITING, PATIENCE) {
         write(LEAVE);
     }
-    modes::restore();
+    let _ = disable_raw_mode();
     let held = {
         let mut held = lock(&HELD);
         let dropped = std::mem::take(&mut held.dropped);

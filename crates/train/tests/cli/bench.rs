@@ -31,21 +31,19 @@ fn a_training_step_is_measured() {
 #[test]
 fn operations_take_a_part_of_a_step() {
     let folder = tempfile::tempdir().unwrap();
-    let flags = "bench --what train --shape tiny --batch-size 2 --length 3 --layers 1";
-    let table = run(folder.path(), &format!("{flags} --operations"));
-    let rows: Vec<&str> = table.lines().skip(2).collect();
-    let share = |row: &&str| -> f64 {
-        let share = row.split_whitespace().rev().nth(1);
-        share.and_then(|share| share.parse().ok()).unwrap()
+    let flags = "bench --what train --shape tiny --batch-size 2 --length 3 --layers 1 --json";
+    let operations = |more: &str| {
+        let line = run(folder.path(), &format!("{flags} {more}"));
+        let figures: Value = serde_json::from_str(&line).unwrap();
+        let times = figures["operations_ms"].as_object().unwrap().clone();
+        (times, figures["step_ms"].as_f64().unwrap())
     };
-    // If a time were counted twice, the share of the row `others` would be negative.
-    let others = share(rows.last().unwrap());
-    // If no operation were measured, the share of `others` would be 100 %.
-    assert!((0.0..100.0).contains(&others), "{table}");
-    assert!(rows.last().unwrap().trim().starts_with("others"), "{table}");
-    assert!(rows.iter().any(|row| row.trim().starts_with("linear")));
-    let plain = run(folder.path(), &format!("{flags} --operations --no-fused"));
-    assert!(plain.contains("not measured one by one"), "{plain}");
+    let (times, step) = operations("");
+    assert!(times.contains_key("linear"), "{times:?}");
+    // If a time were counted twice, the sum would be larger than the step.
+    let sum: f64 = times.values().filter_map(Value::as_f64).sum();
+    assert!(sum > 0.0 && sum < 1.5 * step, "{sum} of {step}: {times:?}");
+    assert!(operations("--no-fused").0.is_empty());
 }
 
 #[test]
@@ -66,13 +64,12 @@ fn impossible_measurements_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let table = "
         --what train --beam 3 | --beam 3
-        --operations | --operations
         --precision bf16 | --precision bf16
-        --layers 0 | --layers 0
+        --layers 0 | --layers | 0
         --batch-size 65536 --length 16384 | --batch-size 65536: must be at most 64
         --length 16384 --shape copy | --length 16384: must be at most 13107
-        --batch-size 0 | --batch-size 0
-        --length 99999 | --length 99999
+        --batch-size 0 | --batch-size | 0
+        --length 99999 | --length | 99999
         --what luck | --what
         --all --backend flex | --backend";
     all_rejected(folder.path(), "bench", table);

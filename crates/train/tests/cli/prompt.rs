@@ -233,15 +233,7 @@ fn a_redirected_stdout_has_the_outputs_alone() {
     let file = folder.path().join("outputs");
     let stdout = File::create(&file).unwrap();
     let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], Some(stdout));
-    terminal.wait_for("source> ");
-    terminal.send("1 2 3\n");
-    terminal.wait_for("source> ");
-    terminal.send("x\n");
-    terminal.wait_for("error: line 2 \"x\": ");
-    terminal.wait_for("source> ");
-    terminal.send("4 5\n");
-    terminal.wait_for("source> ");
-    terminal.send(CTRL_D);
+    terminal.send(&format!("1 2 3\n4 5\n{CTRL_D}"));
     assert_eq!(terminal.end(), Some(0));
     assert_eq!(
         text(&std::fs::read(file).unwrap()),

@@ -130,7 +130,7 @@ fn runs_are_listed_and_compared() {
         "--warmup 7",
         "execution.fused=false",
         "loss ",
-        " s  finished",
+        "s  finished",
     ] {
         assert!(table[1].contains(part), "{part}: {table:?}");
     }

@@ -286,24 +286,15 @@ fn a_run_that_ends_prints_its_results_below_its_curves() {
 }
 
 #[test]
-fn no_color_and_the_flag_leave_no_colours() {
+fn no_color_leaves_no_colours() {
     let folder = tempfile::tempdir().unwrap();
     let no_color = &[("NO_COLOR", "1")][..];
-    for (flags, variables, has_colors) in [
-        ("--color always", no_color, true),
-        ("--color never", &[], false),
-        ("", no_color, false),
-        ("", &[], true),
-    ] {
-        let arguments = format!("{COPY} --eval-every 3 {flags}");
+    for (variables, has_colors) in [(no_color, false), (&[], true)] {
+        let arguments = format!("{COPY} --eval-every 3");
         let program = OnTerminal::start(folder.path(), &arguments, (80, 24), variables);
         let (code, output, _) = program.end();
         assert_eq!(code, 0, "{output}");
-        assert_eq!(
-            has_color(&output),
-            has_colors,
-            "{flags:?} {variables:?}: {output:?}"
-        );
+        assert_eq!(has_color(&output), has_colors, "{variables:?}: {output:?}");
     }
 }
 
@@ -319,8 +310,13 @@ fn has_color(output: &str) -> bool {
 fn a_dumb_terminal_and_ci_get_plain_lines() {
     let folder = tempfile::tempdir().unwrap();
     for variable in [("TERM", "dumb"), ("CI", "true")] {
-        let arguments = format!("{COPY} --eval-every 3 --color never");
-        let program = OnTerminal::start(folder.path(), &arguments, (80, 24), &[variable]);
+        let arguments = format!("{COPY} --eval-every 3");
+        let program = OnTerminal::start(
+            folder.path(),
+            &arguments,
+            (80, 24),
+            &[variable, ("NO_COLOR", "1")],
+        );
         let (code, _, output) = program.end();
         assert_eq!(code, 0, "{output}");
         assert!(!output.contains(['\x1b', '\r']), "{variable:?}: {output:?}");
@@ -331,29 +327,23 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
 #[test]
 fn pipes_have_colours_only_if_they_are_forced() {
     let folder = tempfile::tempdir().unwrap();
-    let run = |flags: &str, variables: &[(&str, &str)]| {
+    let run = |variables: &[(&str, &str)]| {
         let mut command = super::train(folder.path());
         command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
         command
             .env("RUST_LOG", "info")
             .envs(variables.iter().copied());
-        let flags = format!("{COPY} {flags}");
-        let output = command.args(flags.split_whitespace()).output().unwrap();
+        let output = command.args(COPY.split_whitespace()).output().unwrap();
         (succeed(&output), text(&output.stderr))
     };
-    let (stdout, stderr) = run("", &[]);
+    let (stdout, stderr) = run(&[]);
     assert!(
         !stdout.contains('\x1b') && !stderr.contains('\x1b'),
         "{stderr:?}"
     );
-    for (flags, variables) in [
-        ("--color always", &[][..]),
-        ("", &[("CLICOLOR_FORCE", "1")]),
-    ] {
-        let (stdout, _) = run(flags, variables);
-        assert!(stdout.contains("\x1b[31m(wrong)\x1b[0m"), "{stdout:?}");
-    }
-    let (stdout, _) = run("", &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]);
+    let (stdout, _) = run(&[("CLICOLOR_FORCE", "1")]);
+    assert!(stdout.contains("\x1b[31m(wrong)\x1b[0m"), "{stdout:?}");
+    let (stdout, _) = run(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]);
     assert!(!stdout.contains('\x1b'), "{stdout:?}");
 }
 

@@ -103,7 +103,7 @@ fit --lr 0.1 | use --learning-rate | see `train fit --help`
 -lr 0.1 | use --learning-rate | see `train fit --help`
 --d_model 4 | use --d-model
 --fp16 | use --precision f16
-generate x --max-tokens 4 | use --max-length | see `train generate --help`
+generate x --max-tokens 4 | --max-length | see `train generate --help`
 eval x --beam-size 4 | use --beam
 translate x | use `train generate` | see `train --help`
 --stepz 4 | similar: --steps | see `train fit --help`
@@ -152,10 +152,9 @@ eval x --eval-lengths | value is required | such as 4,8,16 | train eval --help
 eval x --split none | validation, test | train eval --help
 generate x --temperature hot | a number above 0 | train generate --help
 -q generate x --top-p all | a probability above 0
---threads 0 | --threads 0: must be at least 1 and at most 1024
+--threads 0 | '0' for '--threads | 1..=1024
 resume nowhere | RUN nowhere: does not exist
 help nothing | unrecognized subcommand | nothing
---quiet --verbose | --quiet | --verbose
 --task text --train x.tsv --d-model 42 --heads 5 | --heads 5: must be a divisor
 --task text --train x.tsv --set model.norm=rms --set model.norm_variance=unbiased | model.norm_variance unbiased: must be biased
 ";
@@ -273,13 +272,7 @@ fn a_dry_run_measures_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let stdout = printed(path, &[&["--dry-run"][..], &SMALL].concat());
-    for line in [
-        "task           copy",
-        "parameters     ",
-        "memory ",
-        "time  ",
-        "learning rate ",
-    ] {
+    for line in ["total ", "data ", "memory ", "time  ", "steps "] {
         assert!(
             stdout.lines().any(|other| other.starts_with(line)),
             "{line}: {stdout}"
@@ -323,7 +316,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
         "{stderr}"
     );
     let step = ["generate", "run/checkpoints/step-4"];
-    refused(path, &step, &["is a checkpoint; name its run"]);
+    refused(path, &step, &["is a checkpoint; name its run, run"]);
     let token = ["generate", "run", "--forbid", "xyzxyz"];
     refused(path, &token, &["must be one token", "has the tokens"]);
     let note = stderr

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::task::TINY;
 use super::text_task::{corpus_line, fit};
-use super::{output, run, succeed, text, train};
+use super::{output, refused, run, succeed, text, train};
 
 /// Runs `tokenize` with flags on an input, and returns the output.
 fn tokenize(folder: &Path, flags: &str, input: &str) -> String {
@@ -115,24 +115,9 @@ fn texts_survive_a_round_trip() {
 }
 
 #[test]
-fn symbols_of_other_tasks_are_tokens_too() {
+fn runs_on_symbols_have_no_tokeniser() {
     let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    run(
-        folder,
-        &format!("fit {TINY} --symbols 9 --max-length 5 --run-dir copy"),
-    );
-    assert_eq!(tokenize(folder, "copy", " 3  1 9\n"), "3 1 9\n");
-    assert_eq!(
-        tokenize(folder, "copy --ids", "3 1 9\n\n7"),
-        "6 4 12\n\n10\n"
-    );
-    assert_eq!(tokenize(folder, "copy --ids --decode", "6 4 12"), "3 1 9\n");
-    let output = train(folder)
-        .args(["tokenize", "copy"])
-        .write_stdin("1\n2 x\n")
-        .output()
-        .unwrap();
-    assert_eq!(text(&output.stdout), "1\n");
-    assert!(text(&output.stderr).contains("line 2 \"2 x\": \"x\" is not a symbol"));
+    let fit = format!("fit {TINY} --symbols 9 --max-length 5 --run-dir copy");
+    run(folder.path(), &fit);
+    refused(folder.path(), &["tokenize", "copy"], &["TOKENIZER copy"]);
 }

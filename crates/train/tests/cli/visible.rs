@@ -63,7 +63,7 @@ const COMMANDS: [&str; 24] = [
     "generate RUN",
     "generate RUN --json",
     "tokenize RUN",
-    "resume RUN --verbose",
+    "resume RUN",
     "fit --config RUN/config.json --dry-run",
     "fit --config RUN/config.json --run-dir RUN/new/RUN",
     "fit --task text --train RUN/a --valid RUN/b",

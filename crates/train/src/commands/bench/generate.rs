@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use serde::Serialize;
+use serde_json::json;
 use training::memory::reset_peak_rss;
 use transformer::generate::{GenerateConfig, Hypothesis, LengthPenalty, Method};
 use transformer::{Transformer, weights};
@@ -16,17 +16,6 @@ use crate::args::check_generation;
 
 /// Number of measured repetitions, after one repetition to warm up. The fastest repetition counts.
 const RUNS: usize = 3;
-
-/// Results of a measurement of generation.
-#[derive(Serialize)]
-struct Figures {
-    /// Whether the model was quantised to 8 bits.
-    int8: bool,
-    /// Width of the beam; 1 for greedy decoding.
-    beam: usize,
-    /// Target tokens per second, counted for one hypothesis per source.
-    tokens_per_second: f64,
-}
 
 pub(super) const HEADER: &str = "shape  batch  beam   tokens/s  peak memory  backend";
 
@@ -47,16 +36,13 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
             check_generation(&config, &sizes.model, batch)?;
             reset_peak_rss();
             let tokens_per_second = speed(&model, sizes, batch, &config)?;
-            let figures = Figures {
-                int8: args.int8,
-                beam,
-                tokens_per_second,
-            };
-            bench.print(
-                batch,
-                &figures,
-                &format!("{beam:>4}  {tokens_per_second:>9.0}"),
-            )?;
+            let columns = format!("{beam:>4}  {tokens_per_second:>9.0}");
+            let figures = json!({
+                "int8": args.int8,
+                "beam": beam,
+                "tokens_per_second": tokens_per_second,
+            });
+            bench.print(batch, figures, &columns)?;
         }
     }
     Ok(())

@@ -77,15 +77,12 @@ pub(super) fn sizes(args: &BenchArgs, shape: Shape) -> Result<Sizes, UsageError>
     if batch * length <= MOST_TOKENS {
         return Ok(sizes);
     }
-    let at_most = |other, reason: String| {
-        let (most, name) = (MOST_TOKENS / other, name_of(shape));
-        format!("must be at most {most} for {reason}, of shape {name}")
+    let (flag, value, other) = match args.batch_size {
+        Some(_) => ("--batch-size", batch, length),
+        None => ("--length", length, batch),
     };
-    Err(if args.batch_size.is_some() {
-        let expected = at_most(length, format!("sequences of {length} tokens"));
-        UsageError::new("--batch-size", batch, expected)
-    } else {
-        let expected = at_most(batch, format!("batches of {batch} sequences"));
-        UsageError::new("--length", length, expected)
-    })
+    let (most, name) = (MOST_TOKENS / other, name_of(shape));
+    let expected =
+        format!("must be at most {most} for batches of {batch} x {length} tokens, of shape {name}");
+    Err(UsageError::new(flag, value, expected))
 }

@@ -1,16 +1,15 @@
 //! Prints results as a table or as JSON.
 
-use std::cell::Cell;
-
 use anyhow::Result;
 use burn::tensor::Device;
-use serde::Serialize;
+use serde_json::{Value, json};
 use training::collective::Collective;
 use training::memory::peak_rss_bytes;
 
 use super::shape::Sizes;
 use crate::args::{BenchArgs, name_of};
 use crate::device::DeviceName;
+use crate::number::bytes;
 use crate::terminal::output;
 
 /// Inputs for measuring one shape on one backend. A shape is a model with its batch size and
@@ -22,64 +21,36 @@ pub(super) struct Bench<'a> {
     pub(super) sizes: Sizes,
     pub(super) name: DeviceName,
     pub(super) device: Device,
-    /// Header of the table; `None` after it is printed.
-    pub(super) header: &'a Cell<Option<&'static str>>,
     /// The processes that take the measured steps together.
     pub(super) group: &'a dyn Collective,
 }
 
-/// A measurement in the form of its JSON output.
-#[derive(Serialize)]
-struct Measurement<'a, F> {
-    what: String,
-    shape: &'a str,
-    backend: String,
-    /// Number of sequences in a batch.
-    batch: usize,
-    /// Number of tokens in each source and target.
-    length: usize,
-    /// Number of layers in the encoder, and in the decoder.
-    n_layers: usize,
-    /// Whether fast paths are switched on.
-    fused: bool,
-    #[serde(flatten)]
-    figures: &'a F,
-    /// Maximum resident memory of the process during the measurement, where the system reports it.
-    peak_rss_bytes: Option<u64>,
-}
-
 impl Bench<'_> {
-    /// Prints a measurement as JSON or as a row of the table. `columns` is the text of the columns
-    /// in the middle of the row.
-    pub(super) fn print(
-        &self,
-        batch: usize,
-        figures: &impl Serialize,
-        columns: &str,
-    ) -> Result<()> {
+    /// Prints a measurement as JSON or as a row of the table. `figures` are its results, and
+    /// `columns` is the text of the columns in the middle of the row.
+    pub(super) fn print(&self, batch: usize, figures: Value, columns: &str) -> Result<()> {
         let Self { args, shape, .. } = self;
-        let measurement = Measurement {
-            what: name_of(args.what),
-            shape,
-            backend: self.name.to_string(),
-            batch,
-            length: self.sizes.length,
-            n_layers: self.sizes.model.n_encoder_layers,
-            fused: !args.no_fused,
-            figures,
-            peak_rss_bytes: peak_rss_bytes(),
-        };
-        if let (false, Some(header)) = (args.json, self.header.take()) {
-            output::result(header)?;
+        let peak = peak_rss_bytes();
+        if args.json {
+            let mut line = json!({
+                "what": name_of(args.what),
+                "shape": shape,
+                "backend": self.name.to_string(),
+                "batch": batch,
+                "length": self.sizes.length,
+                "n_layers": self.sizes.model.n_encoder_layers,
+                "fused": !args.no_fused,
+                "peak_rss_bytes": peak,
+            });
+            for (name, value) in figures.as_object().into_iter().flatten() {
+                line[name] = value.clone();
+            }
+            return output::result(&line.to_string());
         }
-        output::json_or(args.json, &measurement, || {
-            let bytes = measurement.peak_rss_bytes;
-            let mebibytes = bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
-            let peak = mebibytes.map_or("-".into(), |mebibytes| format!("{mebibytes:.0} MiB"));
-            format!(
-                "{shape:<5}  {batch:>5}  {columns}  {peak:>11}  {}",
-                self.name
-            )
-        })
+        let peak = peak.map_or("-".into(), |peak| bytes(peak as usize));
+        let name = self.name;
+        output::result(&format!(
+            "{shape:<5}  {batch:>5}  {columns}  {peak:>11}  {name}"
+        ))
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use burn::tensor::Device;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
-use serde::Serialize;
+use serde_json::json;
 use training::collective::Collective;
 use training::config::{Precision, RunConfig};
 use training::data::share::shares;
@@ -18,7 +18,6 @@ use transformer::Transformer;
 
 use super::shape::{BOS, Sizes};
 use super::table::Bench;
-use crate::terminal::output;
 
 /// Number of steps before the measurement. During them, backends tune their kernels and allocators
 /// reserve memory.
@@ -29,32 +28,6 @@ const SECONDS: f64 = 5.0;
 
 /// Minimum number of measured steps.
 const STEPS: usize = 5;
-
-/// Results of a measurement of training steps.
-#[derive(Serialize)]
-struct Figures {
-    precision: Precision,
-    /// Median time of a step, in milliseconds.
-    step_ms: f64,
-    /// Median time of a forward pass, in milliseconds.
-    forward_ms: f64,
-    /// Median time of a backward pass, in milliseconds.
-    backward_ms: f64,
-    /// Median time in which gradients and parameters are exchanged with other processes, in
-    /// milliseconds; `None` for a single process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exchange_ms: Option<f64>,
-    /// Median time of an update by the optimizer, in milliseconds.
-    optimizer_ms: f64,
-    /// Mean time of each kind of operation in a step, in milliseconds. Forward and backward pass
-    /// are added up. Empty if operations are not measured one by one.
-    operations_ms: BTreeMap<&'static str, f64>,
-    /// Target tokens per second.
-    tokens_per_second: f64,
-    /// Billions of floating-point operations per second. Only matmuls count; the number of their
-    /// operations follows from their shapes.
-    gflops: f64,
-}
 
 pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backward  optimizer   tokens/s  GFLOP/s  peak memory  backend";
 
@@ -96,65 +69,30 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         }
     }
     let steps = parts[0].len() as f64;
-    let mean_ms = 1e3 * parts[0].iter().sum::<f64>() / steps;
     let times = profile.map(|profile| profile.times()).unwrap_or_default();
     let times = times.into_iter();
-    let operations_ms = times.map(|(name, time)| (name, 1e3 * time.as_secs_f64() / steps));
-    let [step, forward, backward, exchange, optimizer] = parts.map(median);
-    let figures = Figures {
-        precision,
-        step_ms: 1e3 * step,
-        forward_ms: 1e3 * forward,
-        backward_ms: 1e3 * backward,
-        exchange_ms: (group.size() > 1).then_some(1e3 * exchange),
-        optimizer_ms: 1e3 * optimizer,
-        operations_ms: operations_ms.collect(),
-        tokens_per_second: (batch * sizes.length) as f64 / step,
-        gflops: step_operations(sizes, batch) / step / 1e9,
-    };
+    let operations = times.map(|(name, time)| (name, 1e3 * time.as_secs_f64() / steps));
+    let [step, forward, backward, exchange, optimizer] = parts.map(|part| 1e3 * median(part));
+    let tokens_per_second = 1e3 * (batch * sizes.length) as f64 / step;
+    let gflops = step_operations(sizes, batch) / step / 1e6;
+    let length = sizes.length;
     let columns = format!(
-        "{:>6}  {:>8.1}  {:>7.1}  {:>8.1}  {:>9.1}  {:>9.0}  {:>7.1}",
-        sizes.length,
-        figures.step_ms,
-        figures.forward_ms,
-        figures.backward_ms,
-        figures.optimizer_ms,
-        figures.tokens_per_second,
-        figures.gflops
+        "{length:>6}  {step:>8.1}  {forward:>7.1}  {backward:>8.1}  {optimizer:>9.1}  \
+         {tokens_per_second:>9.0}  {gflops:>7.1}"
     );
-    bench.print(batch, &figures, &columns)?;
-    if bench.args.operations && !bench.args.json {
-        print_operations(&figures, mean_ms, &bench.device)
-    } else {
-        Ok(())
-    }
-}
-
-/// Prints a line for each kind of operation, the slowest first. The last line, `others`, has the
-/// rest of the mean step time.
-fn print_operations(figures: &Figures, mean_ms: f64, device: &Device) -> Result<()> {
-    let lines = figures.operations_ms.iter();
-    let mut lines: Vec<(&str, f64)> = lines.map(|(name, ms)| (*name, *ms)).collect();
-    if lines.is_empty() {
-        let why = if fused::has_fast_paths() {
-            "this backend has no fast paths, and"
-        } else {
-            "without fast paths,"
-        };
-        let what = "Burn's operations are not measured one by one";
-        return output::result(&format!("       ({why} {what})"));
-    }
-    if figures.precision != Precision::F32 && !fused::takes_bf16_matmuls(device) {
-        let which = "(only operations in f32 are measured one by one)";
-        output::result(&format!("       {which}"))?;
-    }
-    lines.sort_by(|left, right| right.1.total_cmp(&left.1));
-    let rest = mean_ms - lines.iter().map(|line| line.1).sum::<f64>();
-    for (name, ms) in lines.into_iter().chain([("others", rest)]) {
-        let share = 100.0 * ms / mean_ms;
-        output::result(&format!("       {name:<13}  {ms:>8.2} ms  {share:>4.1} %"))?;
-    }
-    Ok(())
+    // Times are medians, but those of operations are means, of forward and backward pass together.
+    let figures = json!({
+        "precision": precision,
+        "step_ms": step,
+        "forward_ms": forward,
+        "backward_ms": backward,
+        "exchange_ms": (group.size() > 1).then_some(exchange),
+        "optimizer_ms": optimizer,
+        "operations_ms": operations.collect::<BTreeMap<_, _>>(),
+        "tokens_per_second": tokens_per_second,
+        "gflops": gflops,
+    });
+    bench.print(batch, figures, &columns)
 }
 
 /// Returns a random example. Its target is the begin symbol followed by the source, so that source

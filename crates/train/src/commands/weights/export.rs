@@ -5,12 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use training::data::{DataConfig, Vocabularies};
+use training::data::DataConfig;
 use training::error::UsageError;
+use training::files::write_whole;
 use training::pretrained::write_folder;
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
+use training::run::single_file;
 use transformer::weights::{
-    self, Contents, Dtype, ImportOptions, Layout, Parameters, WeightsError, WeightsFile,
+    self, Contents, Dtype, ImportOptions, Imported, Layout, Parameters, WeightsError, WeightsFile,
 };
 use transformer::{Choice, TransformerConfig};
 
@@ -18,11 +20,11 @@ use super::error::wrong;
 use super::import::flags_of;
 use super::output_file::{check_output, write};
 use super::pytorch::Exported;
-use super::web;
 use crate::allocator::return_freed_pages;
 use crate::args::ExportArgs;
 use crate::args::flags::fit_flag_of;
 use crate::device::DeviceName;
+use crate::number::bytes;
 use crate::terminal::output;
 
 /// Runs the command.
@@ -32,30 +34,16 @@ use crate::terminal::output;
 /// Wrong flags, a run that cannot be read, a model that the layout cannot represent, or a file that
 /// cannot be written.
 pub fn run(args: &ExportArgs) -> Result<()> {
-    if args.web {
-        return web::run(args);
-    }
-    if args.dtype == Some(Dtype::Int8) {
-        let needed = match args.layout {
-            Some(Layout::Native) if args.rename.is_empty() => None,
-            Some(Layout::Native) => {
-                Some("cannot be used with --rename: matrices are found by their names")
-            }
-            _ => Some("needs --layout native: other layouts have no 8-bit integers"),
-        };
-        if let Some(needed) = needed {
-            return Err(UsageError::new("--dtype", Dtype::Int8, needed).into());
-        }
+    if args.dtype == Some(Dtype::Int8) && args.layout != Some(Layout::Native) {
+        let needed = "needs --layout native: other layouts have no 8-bit integers";
+        return Err(UsageError::new("--dtype", Dtype::Int8, needed).into());
     }
     let output = output_of(args)?;
     let _pages = return_freed_pages();
-    let Source {
-        config,
-        contents,
-        parameters,
-        vocabularies,
-        run,
-    } = Source::read(args)?;
+    let (config, contents, parameters, run) = read(args)?;
+    if args.web {
+        return write_web(args, &output, run);
+    }
     let layout = match args.layout.or_else(|| Layout::of_hugging_face(&config)) {
         Some(layout) => layout,
         None if args.folder.is_none() => Layout::Native,
@@ -65,17 +53,12 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             return Err(UsageError::new("the model of", args.source.display(), what).into());
         }
     };
-    let mut theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
-        .map_err(|error| unrepresentable(error, able(&config, args.folder.is_some())))?;
+    let theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
+        .map_err(|error| {
+            let able = Layout::of_hugging_face(&config).filter(|_| args.folder.is_some());
+            unrepresentable(error, able.unwrap_or(Layout::Native))
+        })?;
     drop(parameters);
-    for (from, to) in &args.rename {
-        let reject = |what: &str| UsageError::new("--rename", format!("{from}={to}"), what);
-        let data = theirs.remove(from);
-        let data = data.ok_or_else(|| reject("renames a tensor that the layout does not have"))?;
-        if theirs.insert(to.clone(), data).is_some() {
-            return Err(reject("gives a tensor the name of another").into());
-        }
-    }
     let metadata = match layout {
         Layout::Native => weights::metadata(&config),
         // The library `transformers` requires this entry.
@@ -112,7 +95,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         config: &config,
         contents,
         layout,
-        vocabularies,
+        vocabularies: run.map(|run| run.dataset.codec().vocabularies()),
         has_positions: !args.no_positions,
         path: &output,
     };
@@ -173,23 +156,10 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
     Ok(())
 }
 
-/// Returns the part of an error message that says which layout can represent a model. If
-/// `is_folder` is true, considers only Hugging Face layouts.
-fn able(config: &TransformerConfig, is_folder: bool) -> String {
-    let layout = if is_folder {
-        Layout::of_hugging_face(config)
-    } else {
-        Some(Layout::Native)
-    };
-    match layout {
-        Some(layout) => format!("--layout {layout} can"),
-        None => "no family of Hugging Face can, but --layout native, without --folder".into(),
-    }
-}
-
 /// Converts an error of an export. If the layout cannot represent a setting, the message names the
-/// setting by its flag, or by its path if `fit` has no flag for it, and ends with `able`.
-fn unrepresentable(error: WeightsError, able: String) -> UsageError {
+/// setting by its flag, or by its path if `fit` has no flag for it, and
+/// ends with the layout that can.
+fn unrepresentable(error: WeightsError, able: Layout) -> UsageError {
     let WeightsError::Layout {
         layout,
         field,
@@ -203,43 +173,45 @@ fn unrepresentable(error: WeightsError, able: String) -> UsageError {
         Some(flag) => format!("{flag} {value}"),
         None => format!("{path}={value}"),
     };
-    let expected = format!("cannot represent the model, which has {setting}; {able}");
+    let expected = format!("cannot represent the model, which has {setting}; --layout {able} can");
     UsageError::new("--layout", layout, expected)
 }
 
-/// The model to export.
-struct Source {
-    config: TransformerConfig,
-    /// The part of the model that the source contains: the whole model, the encoder or the decoder.
-    contents: Contents,
-    /// Parameters, by the names that they have in a whole model.
-    parameters: Parameters,
-    /// Special tokens; `None` for a file of weights, which does not list them.
-    vocabularies: Option<Vocabularies>,
-    /// The run; `None` for a file of weights.
-    run: Option<TrainedRun>,
+/// Settings, part and parameters of a model, and the run that they are from.
+type Source = (TransformerConfig, Contents, Parameters, Option<TrainedRun>);
+
+/// Reads the model of a run, or of a file of weights.
+fn read(args: &ExportArgs) -> Result<Source> {
+    if args.source.is_file() {
+        let checkpoint = args.checkpoint;
+        if checkpoint != CheckpointSelector::default() {
+            let expected = "needs the folder of a run";
+            return Err(UsageError::new("--checkpoint", checkpoint, expected).into());
+        }
+        return Ok(file(&args.source)?);
+    }
+    let device = DeviceName::choose(None)?.open()?;
+    let run = TrainedRun::load_selected(&args.source, args.checkpoint, &device)?;
+    let (config, parameters) = (run.config.model.clone(), weights::parameters(&run.model));
+    Ok((config, Contents::Model, parameters, Some(run)))
 }
 
-impl Source {
-    fn read(args: &ExportArgs) -> Result<Self> {
-        if args.source.is_file() {
-            let checkpoint = args.checkpoint;
-            if checkpoint != CheckpointSelector::default() {
-                let expected = "needs the folder of a run";
-                return Err(UsageError::new("--checkpoint", checkpoint, expected).into());
-            }
-            return Ok(file(&args.source)?);
-        }
-        let device = DeviceName::choose(None)?.open()?;
-        let run = TrainedRun::load_selected(&args.source, args.checkpoint, &device)?;
-        Ok(Self {
-            contents: Contents::Model,
-            parameters: weights::parameters(&run.model),
-            vocabularies: Some(run.dataset.codec().vocabularies()),
-            config: run.config.model.clone(),
-            run: Some(run),
-        })
-    }
+/// Writes a run as the single file that the page `demo` reads.
+fn write_web(args: &ExportArgs, output: &Path, run: Option<TrainedRun>) -> Result<()> {
+    let is_synthetic = |run: &TrainedRun| !matches!(run.config.data, DataConfig::Text(_));
+    let run = run.filter(is_synthetic).ok_or_else(|| {
+        let expected =
+            "must be the folder of a run of a synthetic task, whose symbols the page has";
+        UsageError::new("RUN", args.source.display(), expected)
+    })?;
+    let contents = single_file::to_bytes(&run.config, &run.model)?;
+    let path = output.display();
+    write_whole(output, &contents).with_context(|| format!("cannot write {path}"))?;
+    let (task, size) = (run.config.data.name(), bytes(contents.len()));
+    let of = args.checkpoint.describe(run.step);
+    output::result(&format!(
+        "{path}: a model of the task {task} for the page demo, {size}, {of}"
+    ))
 }
 
 fn file(path: &Path) -> Result<Source, UsageError> {
@@ -256,12 +228,11 @@ fn file(path: &Path) -> Result<Source, UsageError> {
         ..Default::default()
     };
     let file = WeightsFile::open(path).map_err(unfit)?;
-    let imported = weights::import(&file, &options).map_err(unfit)?;
-    Ok(Source {
-        config: imported.config,
-        contents: imported.contents,
-        parameters: imported.parameters,
-        vocabularies: None,
-        run: None,
-    })
+    let Imported {
+        config,
+        contents,
+        parameters,
+        ..
+    } = weights::import(&file, &options).map_err(unfit)?;
+    Ok((config, contents, parameters, None))
 }

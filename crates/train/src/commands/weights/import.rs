@@ -170,24 +170,29 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
     config.model = given.clone();
     config.check()?;
     let (name, made) = (config.data.name(), &config.model);
-    let (source, target) = (given.source_vocab_size, given.target_vocab_size);
-    if (source, target) != (made.source_vocab_size, made.target_vocab_size) {
-        return reject(format!(
-            "makes a run of the task {name} with {} tokens, but the model has {source} and {target}: give the task that it was trained on (--task, --symbols), or --output instead",
-            made.source_vocab_size
-        ));
-    }
-    if given.positions == Positions::Learned && given.max_len != made.max_len {
-        return reject(format!(
-            "makes a run of the task {name} with up to {} tokens, but the model has learned {} positions: give the lengths that it was trained on (--max-length)",
-            made.max_len, given.max_len
-        ));
-    }
-    if given.pad_id != made.pad_id {
-        return reject(format!(
-            "makes a run of the task {name}, which pads with {}, but the model is taken to pad with {} (--set model.pad_id)",
-            made.pad_id, given.pad_id
-        ));
+    let has_table = given.positions == Positions::Learned;
+    let pads = [given, made].map(|model| model.pad_id.to_string());
+    let sizes =
+        |size: fn(&TransformerConfig) -> usize| [given, made].map(|it| size(it).to_string());
+    for (setting, [theirs, ours], is_bound) in [
+        (
+            ModelSettings::source_vocab_size,
+            sizes(|it| it.source_vocab_size),
+            true,
+        ),
+        (
+            ModelSettings::target_vocab_size,
+            sizes(|it| it.target_vocab_size),
+            true,
+        ),
+        (ModelSettings::max_len, sizes(|it| it.max_len), has_table),
+        (ModelSettings::pad_id, pads, true),
+    ] {
+        if is_bound && theirs != ours {
+            return reject(format!(
+                "makes a run of the task {name} with {setting} {ours}, but the model has {theirs}: give the task that it was trained on (--task, --symbols, --max-length, --set model.pad_id), or --output instead"
+            ));
+        }
     }
     Ok(config)
 }

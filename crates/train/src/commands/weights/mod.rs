@@ -6,7 +6,6 @@ mod import;
 mod inspect;
 mod output_file;
 mod pytorch;
-mod web;
 
 pub use export::run as export;
 pub use import::run as import;

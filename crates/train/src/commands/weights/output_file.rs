@@ -12,6 +12,7 @@ use training::error::UsageError;
 use training::files::write_whole_by;
 use transformer::weights::{self, Dtype, Parameters, dequantize};
 
+use crate::number::bytes;
 use crate::terminal::output;
 
 /// Rejects a path that is not that of a regular file, or whose folder does not exist. Also rejects
@@ -68,15 +69,7 @@ pub(super) fn write(
     let cannot = || format!("cannot write {}", path.display());
     written.with_context(cannot)?;
     let about = fs::metadata(path).with_context(cannot)?;
-    Ok(size_of(about.len()))
-}
-
-/// Returns a number of bytes as text.
-pub(super) fn size_of(bytes: u64) -> String {
-    match bytes {
-        0..100_000 => format!("{bytes} bytes"),
-        _ => format!("{:.1} MB", bytes as f64 / 1e6),
-    }
+    Ok(bytes(about.len() as usize))
 }
 
 fn warn_of_infinite(parameters: &Parameters) {

@@ -3,27 +3,14 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// State of the dashboard that the user changes with keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Controls {
     /// Number of the first chart that is shown, modulo the number of charts.
     pub(super) chart: usize,
-    /// Whether charts use a logarithmic scale where they can.
-    pub(super) is_log: bool,
     /// Whether the last line asks whether training should stop.
     pub(super) asks: bool,
     /// Whether training stops after the current step.
     pub(super) stops: bool,
-}
-
-impl Default for Controls {
-    fn default() -> Self {
-        Self {
-            chart: 0,
-            is_log: true,
-            asks: false,
-            stops: false,
-        }
-    }
 }
 
 /// Request that a key makes in addition to changing the view.
@@ -31,8 +18,8 @@ impl Default for Controls {
 pub(super) enum Request {
     /// Save a checkpoint after the current step, and stop.
     Stop,
-    /// Ctrl-C on a terminal where it arrives as a key instead of a signal.
-    Interrupt,
+    /// End the process.
+    StopAtOnce,
 }
 
 impl Controls {
@@ -42,7 +29,15 @@ impl Controls {
             return None;
         }
         if key.modifiers.contains(KeyModifiers::CONTROL) {
-            return (key.code == KeyCode::Char('c')).then_some(Request::Interrupt);
+            if key.code != KeyCode::Char('c') {
+                return None;
+            }
+            let is_first = !std::mem::replace(&mut self.stops, true);
+            return Some(if is_first {
+                Request::Stop
+            } else {
+                Request::StopAtOnce
+            });
         }
         if self.asks {
             match key.code {
@@ -57,7 +52,6 @@ impl Controls {
         }
         match key.code {
             KeyCode::Char('q' | 'Q') => self.asks = !self.stops,
-            KeyCode::Char('l' | 'L') => self.is_log = !self.is_log,
             KeyCode::Tab | KeyCode::Right => self.chart = self.chart.wrapping_add(1),
             KeyCode::BackTab | KeyCode::Left => self.chart = self.chart.wrapping_sub(1),
             _ => {}
@@ -96,15 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn keys_choose_chart_and_scale() {
+    fn keys_choose_a_chart_and_stop() {
         let mut controls = Controls::default();
         press(&mut controls, KeyCode::Tab);
         assert_eq!(controls.chart, 1);
         press(&mut controls, KeyCode::BackTab);
         assert_eq!(controls.chart, 0);
-        press(&mut controls, KeyCode::Char('l'));
-        assert!(!controls.is_log);
         let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(controls.key(control_c), Some(Request::Interrupt));
+        assert_eq!(controls.key(control_c), Some(Request::Stop));
+        assert_eq!(controls.key(control_c), Some(Request::StopAtOnce));
     }
 }

@@ -125,13 +125,7 @@ fn receive(shared: &Shared, controls: &mut Controls) -> bool {
         match event::read() {
             Ok(Event::Key(key)) => match controls.key(key) {
                 Some(Request::Stop) => shared.wants_to_stop.store(true, Ordering::SeqCst),
-                Some(Request::Interrupt) if shared.wants_to_stop.load(Ordering::SeqCst) => {
-                    interrupt::stop_at_once("Ctrl-C");
-                }
-                Some(Request::Interrupt) => {
-                    controls.stops = true;
-                    shared.wants_to_stop.store(true, Ordering::SeqCst);
-                }
+                Some(Request::StopAtOnce) => interrupt::stop_at_once("Ctrl-C"),
                 None => {}
             },
             Ok(_) => {}

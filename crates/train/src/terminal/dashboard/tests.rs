@@ -161,7 +161,6 @@ fn every_size_has_progress_values_evaluation_and_keys() {
             "exact match 0.4000",
             "checkpoint of step 400",
             "q stop",
-            "l linear scale",
             "Tab next chart",
         ] {
             assert!(text.contains(part), "{size:?} has no {part:?}:\n{text}");
@@ -202,7 +201,7 @@ fn a_run_without_evaluations_has_no_empty_chart() {
 }
 
 #[test]
-fn keys_change_chart_and_scale() {
+fn keys_change_the_chart() {
     for chart in [1, 6] {
         let controls = Controls {
             chart,
@@ -214,16 +213,6 @@ fn keys_change_chart_and_scale() {
             "{text}"
         );
     }
-    let controls = Controls {
-        is_log: false,
-        ..Controls::default()
-    };
-    let text = screen((80, 24), &run(420), &controls).join("\n");
-    assert!(
-        text.contains("Loss  ") && !text.contains("(log scale)"),
-        "{text}"
-    );
-    assert!(text.contains("l log scale"), "{text}");
 }
 
 #[test]

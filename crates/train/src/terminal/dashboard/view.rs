@@ -14,7 +14,7 @@ use super::super::chart::{Chart, MIN_SIZE, kinds};
 use super::super::live_run::LiveRun;
 use super::controls::Controls;
 use crate::metric;
-use crate::number::{bytes, clock, grouped};
+use crate::number::{bytes, grouped, seconds};
 
 /// Minimum width of the progress bar, in columns.
 const MIN_BAR: usize = 10;
@@ -92,8 +92,8 @@ fn progress(run: &LiveRun, width: usize, now: Instant) -> String {
         begin = format!("epoch {}/{}, {begin}", grouped(epoch), grouped(epochs));
     }
     let share = step.min(steps) as f64 / steps as f64;
-    let elapsed = clock(now.saturating_duration_since(run.begun));
-    let left = run.clock_left(now);
+    let elapsed = seconds((now - run.begun).as_secs_f64());
+    let left = run.time_left(now);
     let short = format!("{:.0} %, {left} left", 100.0 * share);
     let long = format!("{:.0} %, {elapsed} elapsed, {left} left", 100.0 * share);
     if begin.len() + long.len() > width {
@@ -149,7 +149,7 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
     let mut saved = vec![match run.checkpoint {
         None => "no checkpoint yet".into(),
         Some((step, at)) => {
-            let ago = clock(now.saturating_duration_since(at));
+            let ago = seconds((now - at).as_secs_f64());
             format!("checkpoint of step {}, {ago} ago", grouped(step))
         }
     }];
@@ -205,7 +205,6 @@ fn draw_charts(
             let chart = kinds.next().map(|&kind| Chart {
                 run,
                 kind,
-                may_be_log: controls.is_log,
                 has_color,
             });
             if let Some(chart) = chart {
@@ -223,26 +222,14 @@ fn keys(controls: &Controls, width: usize) -> Line<'static> {
         let short = "stopping after this step";
         return Line::styled(if width < text.len() { short } else { text }, bold());
     }
-    let scale = if controls.is_log {
-        "linear scale"
-    } else {
-        "log scale"
-    };
     let keys = if controls.asks {
         vec![("Enter", "stop and save"), ("Esc", "cancel")]
     } else {
-        vec![("q", "stop"), ("l", scale), ("Tab", "next chart")]
+        vec![("q", "stop"), ("Tab", "next chart")]
     };
-    let mut spans = Vec::new();
-    let mut room = width;
-    for (key, meaning) in keys {
-        let length = key.len() + 1 + meaning.len();
-        if length > room {
-            break;
-        }
-        room = room.saturating_sub(length + 3);
-        spans.push(Span::styled(key, bold()));
-        spans.push(Span::raw(format!(" {meaning}   ")));
-    }
-    Line::from(spans)
+    let spans = keys.into_iter().flat_map(|(key, meaning)| {
+        let meaning = Span::raw(format!(" {meaning}   "));
+        [Span::styled(key, bold()), meaning]
+    });
+    Line::from_iter(spans)
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::TaskEntry;
 use super::{Alphabet, SyntheticTask};
-use crate::data::{DataRng, Example};
+use crate::data::DataRng;
 use crate::setting::settings;
 
 /// The Annotated Transformer's copy task.
@@ -50,16 +50,6 @@ pub struct AnnotatedCopy {
 impl AnnotatedCopy {
     const SYMBOLS: u32 = 10;
     const LENGTH: usize = 10;
-
-    /// Returns the example `1 2 3 4 5 6 7 8 9 10`. The Annotated Transformer decodes its source
-    /// after training.
-    pub fn one_to_ten() -> Example {
-        let source: Vec<u32> = (1..=Self::SYMBOLS).collect();
-        Example {
-            target: source.clone(),
-            source,
-        }
-    }
 }
 
 impl Default for AnnotatedCopy {
@@ -103,7 +93,6 @@ impl SyntheticTask for AnnotatedCopy {
 mod tests {
     use super::super::task::example;
     use super::*;
-    use crate::data::codec::Codec;
     use crate::data::dataset::Dataset;
     use crate::data::split::Split;
 
@@ -117,9 +106,6 @@ mod tests {
             assert_eq!(example.target, example.source);
             assert_eq!(example.output(false), &example.source[1..]);
         }
-        let one_to_ten = AnnotatedCopy::one_to_ten();
-        let text = task.alphabet().decode_source(&one_to_ten.source);
-        assert_eq!(text, "1 2 3 4 5 6 7 8 9 10");
     }
 
     #[test]
