@@ -99,7 +99,7 @@ pub(crate) fn checksum<M: Module>(module: &M) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::threads::ranks;
+    use crate::collective::tests::ranks;
 
     #[test]
     fn a_process_that_differs_is_named_to_all() {

@@ -9,12 +9,8 @@
 //! processes that `mpirun` or `srun` has started.
 
 mod alike;
-mod join;
 #[cfg(feature = "mpi")]
 mod mpi;
-#[cfg(test)]
-pub(crate) mod threads;
-
 use std::ops::Range;
 
 use serde::Serialize;
@@ -22,7 +18,6 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use alike::checksum;
 pub use alike::{check_alike, host};
-pub use join::join;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 
@@ -117,6 +112,21 @@ impl dyn Collective + '_ {
     }
 }
 
+/// Returns the group of processes that an MPI launcher has started. Without a launcher or without
+/// the feature `mpi`, the group is this process alone. Call this function once, before other
+/// threads start.
+///
+/// # Panics
+///
+/// If a launcher has started the process, and MPI has already been initialised.
+pub fn join() -> Box<dyn Collective> {
+    #[cfg(feature = "mpi")]
+    if let Some(mpi) = Mpi::join() {
+        return Box::new(mpi);
+    }
+    Box::new(Alone)
+}
+
 /// The group of a process that trains by itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone;
@@ -144,54 +154,4 @@ impl Collective for Alone {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::threads::ranks;
-    use super::*;
-
-    #[test]
-    fn sums_and_gathered_values_are_the_same_in_every_process() {
-        for size in 1..=4 {
-            let all = ranks(size, |group: &dyn Collective| {
-                let rank = group.rank();
-                assert_eq!(group.is_first(), rank == 0);
-                let mut sum = vec![rank as f32, 1.0];
-                group.sum(&mut sum);
-                let sum_f64 = group.sum_f64(&[0.5, rank as f64]);
-                let names = group.gather_values(&format!("rank {rank}"));
-                let first = group.broadcast(vec![rank as u8; rank + 1]);
-                let any = [group.any(rank == 1), group.any(false)];
-                (sum, sum_f64, names, first, any)
-            });
-            let n = size as f32;
-            let triangle = n * (n - 1.0) / 2.0;
-            let names: Vec<String> = (0..size).map(|rank| format!("rank {rank}")).collect();
-            for found in all {
-                let sum_f64 = vec![0.5 * f64::from(n), f64::from(triangle)];
-                let any = [size > 1, false];
-                let expected = (vec![triangle, n], sum_f64, names.clone(), vec![0], any);
-                assert_eq!(found, expected);
-            }
-        }
-    }
-
-    #[test]
-    fn parts_are_summed_where_they_belong_and_then_shared() {
-        for size in 1..=4 {
-            for count in [0, 1, 7, 64] {
-                let all = ranks(size, |group: &dyn Collective| {
-                    let mut values: Vec<f32> = (0..count).map(|index| index as f32).collect();
-                    group.sum_parts(&mut values);
-                    group.share_parts(&mut values);
-                    (group.part(count), values)
-                });
-                let sums: Vec<f32> = (0..count).map(|index| (index * size) as f32).collect();
-                let mut end = 0;
-                for (part, values) in all {
-                    assert_eq!((part.start, &values), (end, &sums));
-                    end = part.end;
-                }
-                assert_eq!(end, count);
-            }
-        }
-    }
-}
+pub(crate) mod tests;

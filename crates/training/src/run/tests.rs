@@ -111,11 +111,11 @@ fn incomplete_checkpoints_and_those_of_another_step_are_skipped() {
     Checkpoints::of(&path).save(11, &files).unwrap();
     assert_eq!(load(&path).unwrap().step, 10);
     let error = load_selected(&path, "11").err().unwrap();
-    assert!(error.ends_with("model.safetensors: is missing"), "{error}");
+    assert!(error.ends_with("model.safetensors is missing"), "{error}");
     fs::rename(checkpoints.join("step-10"), checkpoints.join("step-12")).unwrap();
     assert_eq!(load(&path).unwrap().step, 9);
     let error = load_selected(&path, "12").err().unwrap();
-    let expected = "state.json: is of step 10, but its folder says 12";
+    let expected = "state.json is of step 10, but its folder says 12";
     assert!(error.ends_with(expected), "{error}");
 }
 
@@ -345,7 +345,7 @@ fn flipped_bits_are_detected() {
         assert_eq!(load(&path).unwrap().step, 9, "byte {place}");
         let error = load_selected(&path, "10").err().unwrap();
         assert!(
-            error.contains("model.safetensors: differs from its SHA-256"),
+            error.contains("model.safetensors differs from its SHA-256"),
             "{error}"
         );
     }

@@ -11,7 +11,7 @@ use super::average::MovingAverage;
 use super::division::Division;
 use super::optimizer::Optimizer;
 use super::precision::Mixed;
-use super::reduce::{Traffic, reduce, share};
+use super::reduce::{reduce, share};
 use super::sums::{Squares, Sum};
 use crate::collective::{Alone, Collective};
 use crate::config::{LoraConfig, RunConfig};
@@ -28,14 +28,15 @@ pub struct Learner<M> {
     /// Optimizer, with the moments of the trained parameters.
     pub optimizer: Optimizer,
     /// Moving average of the parameters; `None` if the run has no moving average.
-    pub(super) average: Option<MovingAverage>,
+    pub(super) average: Option<MovingAverage<M>>,
     criterion: CrossEntropy,
     mixed: Mixed,
     loss_chunk: Option<usize>,
     /// Rank and alpha of LoRA; `None` without LoRA.
     lora: Option<LoraConfig>,
-    /// Bytes and seconds of the exchange with other processes.
-    pub traffic: Traffic,
+    /// Seconds, over all steps, in which the process exchanged gradients and parameters with others
+    /// or waited for them to do so.
+    pub exchange_seconds: f64,
 }
 
 /// Results of one training step. Both tensors are on the device.
@@ -72,7 +73,7 @@ impl<M: SequenceModel> Learner<M> {
             mixed,
             loss_chunk: execution.loss_chunk,
             lora: optimization.lora,
-            traffic: Traffic::default(),
+            exchange_seconds: 0.0,
             model: Some(model),
         })
     }
@@ -86,7 +87,7 @@ impl<M: SequenceModel> Learner<M> {
     /// averages if the run has them.
     pub fn evaluated_model(&self) -> M {
         let model = match &self.average {
-            Some(average) => average.module(self.model()),
+            Some(average) => average.module.clone(),
             None => self.model().valid(),
         };
         self.mixed.computing(&merged(model, self.lora.as_ref()))
@@ -153,10 +154,8 @@ impl<M: SequenceModel> Learner<M> {
             Some(norm) if skipped => norm,
             known => self.update(learning_rate, gradients, known, factor, group),
         };
-        if let Some(average) = &mut self.average {
-            let model = self.model.as_ref().expect("no update is under way");
-            average.update(step, model);
-        }
+        let average = self.average.take();
+        self.average = average.map(|average| average.update(step, self.model()));
         StepResult {
             loss,
             gradient_norm,
@@ -202,7 +201,14 @@ impl<M: SequenceModel> Learner<M> {
         }
         let model = self.model.as_ref().expect("no update is under way");
         let division = Division::of(group, model);
-        reduce(group, division, model, gradients, loss, &mut self.traffic)
+        reduce(
+            group,
+            division,
+            model,
+            gradients,
+            loss,
+            &mut self.exchange_seconds,
+        )
     }
 
     /// Returns the global norm of gradients that all processes of a group have
@@ -226,7 +232,7 @@ impl<M: SequenceModel> Learner<M> {
         let begun = Instant::now();
         let norm = squares.norm(group);
         if group.size() > 1 {
-            self.traffic.seconds += begun.elapsed().as_secs_f64();
+            self.exchange_seconds += begun.elapsed().as_secs_f64();
         }
         norm
     }
@@ -262,7 +268,7 @@ impl<M: SequenceModel> Learner<M> {
         });
         self.model = Some(match group.size() {
             1 => model,
-            _ => share(group, division, model, &mut self.traffic),
+            _ => share(group, division, model, &mut self.exchange_seconds),
         });
         norm.unwrap_or_else(|| self.norm_of(squares, group))
     }

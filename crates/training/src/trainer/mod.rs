@@ -10,7 +10,6 @@ mod losses;
 mod optimizer;
 mod precision;
 mod reduce;
-mod restore;
 mod saving;
 mod seed;
 mod step;
@@ -20,16 +19,11 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
-pub use average::MovingAverage;
-pub use division::Division;
 pub use finished::{Ending, Finished};
 pub use fit::Trainer;
 pub use learner::{Learner, StepResult};
-pub use optimizer::Optimizer;
 pub use precision::configure;
-pub use reduce::Traffic;
 pub use step::{TakenStep, device_of};
 pub use stepper::Stepper;
-pub use sums::Squares;
 
 pub use crate::run::observer::{Event, Observer};

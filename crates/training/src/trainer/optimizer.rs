@@ -11,12 +11,9 @@ use burn::module::{Module, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use fused::{Adam, AdamState};
-use transformer::weights::{
-    MapNamed, Parameters, VisitNamed, WeightsError, map_named, visit_named,
-};
+use transformer::weights::{MapNamed, Parameters, WeightsError, map_named};
 
 use super::division::Division;
-use super::restore::take;
 use super::sums::Squares;
 use crate::collective::Collective;
 use crate::config::{OptimizerConfig, OptimizerKind};
@@ -127,8 +124,8 @@ impl Optimizer {
 
     /// Replaces the moments by `state`, which a checkpoint holds after `steps` updates.
     ///
-    /// `shapes` has the shape of each trained parameter of the model by its name. A parameter that
-    /// never had a gradient has no moments. Of divided parameters, the moments of this process's
+    /// `shapes` has the shape of each parameter of the model by its name. A parameter that never had
+    /// a gradient has no moments. Of divided parameters, the moments of this process's
     /// parts are kept.
     ///
     /// # Errors
@@ -179,18 +176,28 @@ impl Optimizer {
     }
 }
 
-pub(super) fn trained_shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
-    struct Shapes(BTreeMap<String, Vec<usize>>);
-    impl VisitNamed for Shapes {
-        fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
-            if param.is_require_grad() {
-                self.0.insert(name, param.shape().to_vec());
-            }
-        }
+/// Takes the tensor `name` out of a checkpoint's parameters, and returns it in f32, flattened to
+/// `[n]`. The stored tensor must have the shape `shape`.
+fn take(
+    parameters: &mut Parameters,
+    name: String,
+    shape: &[usize],
+    device: &Device,
+) -> Result<Tensor<1>, WeightsError> {
+    let Some(data) = parameters.remove(&name) else {
+        return Err(WeightsError::Missing { name, others: 0 });
+    };
+    if data.shape().as_slice() != shape {
+        let (expected, found) = (shape.to_vec(), data.shape().to_vec());
+        return Err(WeightsError::Shape {
+            name,
+            expected,
+            found,
+        });
     }
-    let mut shapes = Shapes(BTreeMap::new());
-    visit_named(module, &mut shapes);
-    shapes.0
+    let data = TensorData::new(data.iter::<f32>().collect(), [data.num_elements()]);
+    let device = device.clone().without_autodiff();
+    Ok(Tensor::from_data(data, (&device, DType::F32)))
 }
 
 /// Replaces the values of a parameter by the result of `f`, which receives the old values without

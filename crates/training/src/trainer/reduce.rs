@@ -10,20 +10,9 @@ use super::division::{Division, LARGE};
 use super::optimizer::with_values;
 use crate::collective::Collective;
 
-/// How much data a process sends to the others in a step, and how long the exchanges took.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Traffic {
-    /// Bytes of one step: the gradients, the loss, and a flag for each trained parameter. For a
-    /// divided parameter, a process sends parts of the gradient and then parts of the parameter;
-    /// together, they count as one gradient.
-    pub bytes_per_step: usize,
-    /// Seconds, over all steps, in which the process exchanged gradients and parameters or waited
-    /// for others to do so.
-    pub seconds: f64,
-}
-
 /// Returns the sums of gradients and of losses over all processes. `gradients` and `loss` are those
-/// of this process; `loss` is `None` if this process has no share of the step.
+/// of this process; `loss` is `None` if this process has no share of the step. Adds the time of the
+/// exchange to `seconds`.
 ///
 /// A parameter that has no gradient in any process has none in the sums. In the gradient of a
 /// divided parameter, only the elements of this process's part are sums.
@@ -33,7 +22,7 @@ pub(super) fn reduce<M: Module>(
     module: &M,
     gradients: GradientsParams,
     loss: Option<Tensor<1>>,
-    traffic: &mut Traffic,
+    seconds: &mut f64,
 ) -> (GradientsParams, Tensor<1>) {
     let device = module.devices().remove(0).without_autodiff();
     let loss = loss.map_or(0.0, |loss| loss.into_scalar::<f32>());
@@ -47,16 +36,11 @@ pub(super) fn reduce<M: Module>(
         gradients,
         packed: vec![loss],
         large: Vec::new(),
-        sent: 0,
     };
     module.visit(&mut packing);
     let Packing {
-        mut packed,
-        large,
-        sent,
-        ..
+        mut packed, large, ..
     } = packing;
-    traffic.bytes_per_step = size_of::<f32>() * (sent + packed.len());
     group.sum(&mut packed);
     let mut packed = packed.into_iter();
     let loss = packed.next().expect("the loss is first");
@@ -67,7 +51,7 @@ pub(super) fn reduce<M: Module>(
         sums: GradientsParams::new(),
     };
     module.visit(&mut unpacking);
-    traffic.seconds += begun.elapsed().as_secs_f64();
+    *seconds += begun.elapsed().as_secs_f64();
     (
         unpacking.sums,
         Tensor::from_data([loss], (&device, DType::F32)),
@@ -86,8 +70,6 @@ struct Packing<'a> {
     packed: Vec<f32>,
     /// Sums of the large gradients.
     large: Vec<TensorData>,
-    /// Number of elements of the large gradients.
-    sent: usize,
 }
 
 impl ModuleVisitor for Packing<'_> {
@@ -107,7 +89,6 @@ impl ModuleVisitor for Packing<'_> {
         } else {
             let mut data = writable(data);
             let elements: &mut [f32] = data.as_mut_slice().expect("the data are f32");
-            self.sent += elements.len();
             if self.division.divides(elements.len()) {
                 self.group.sum_parts(elements)
             } else {
@@ -161,16 +142,16 @@ impl ModuleVisitor for Unpacking {
 }
 
 /// Returns a module in which each part of a divided parameter has the values of the process that
-/// updated this part.
+/// updated this part. Adds the time of the exchange to `seconds`.
 pub(super) fn share<M: Module>(
     group: &dyn Collective,
     division: Division,
     module: M,
-    traffic: &mut Traffic,
+    seconds: &mut f64,
 ) -> M {
     let begun = Instant::now();
     let module = module.map(&mut Sharing { group, division });
-    traffic.seconds += begun.elapsed().as_secs_f64();
+    *seconds += begun.elapsed().as_secs_f64();
     module
 }
 
@@ -200,11 +181,11 @@ mod tests {
     use burn::optim::GradientsAccumulator;
     use transformer::weights::Parameters;
 
-    use super::super::optimizer::{Optimizer, trained_shapes};
+    use super::super::optimizer::Optimizer;
     use super::super::sums::Squares;
     use super::*;
     use crate::collective::Alone;
-    use crate::collective::threads::ranks;
+    use crate::collective::tests::ranks;
     use crate::config::OptimizerConfig;
 
     /// A module with a trained small and a trained large parameter, a large parameter without
@@ -256,7 +237,7 @@ mod tests {
                     Division::NONE
                 };
                 let gradients = gradients(&module, group.rank(), &device);
-                let mut traffic = Traffic::default();
+                let mut seconds = 0.0;
                 let loss = Tensor::from_data([0.5], &device.clone().without_autodiff());
                 let (mut sums, loss) = reduce(
                     group,
@@ -264,11 +245,9 @@ mod tests {
                     &module,
                     gradients,
                     Some(loss),
-                    &mut traffic,
+                    &mut seconds,
                 );
                 assert_eq!(loss.into_scalar::<f32>(), 1.5);
-                // The loss, three flags, and the elements of three parameters.
-                assert_eq!(traffic.bytes_per_step, 4 * (1 + 3 + 3 + 2 * ROWS * 1024));
                 assert!(sums.remove::<2>(module.unused.id).is_none());
                 let small = sums.remove::<1>(module.small.id).unwrap().into_data();
                 let large = sums.remove::<2>(module.large.id).unwrap();
@@ -312,24 +291,24 @@ mod tests {
         let mut optimizer = Optimizer::new(config);
         let division = Division::of(group, &module);
         if let Some(state) = state {
-            let shapes = trained_shapes(&module);
+            let shapes = transformer::weights::shapes(&module);
             let loaded = optimizer.load_state(state, begin, &shapes, device, division);
             loaded.unwrap();
         }
-        let (mut module, mut norms, mut traffic) = (module, Vec::new(), Traffic::default());
+        let (mut module, mut norms, mut seconds) = (module, Vec::new(), 0.0);
         for _ in 0..2 {
             let mut own = GradientsAccumulator::new();
             for rank in (0..3).filter(|rank| rank % group.size() == group.rank()) {
                 own.accumulate(&module, gradients(&module, rank, device));
             }
             let own = own.grads();
-            let (sums, _) = reduce(group, division, &module, own, None, &mut traffic);
+            let (sums, _) = reduce(group, division, &module, own, None, &mut seconds);
             let known = optimizer
                 .needs_norm(1.0)
                 .then(|| Squares::of(&module, &sums, division).norm(group));
             let norm = known.as_ref();
             let (updated, squares) = optimizer.step(0.1, module, sums, norm, 1.0, division);
-            module = share(group, division, updated, &mut traffic);
+            module = share(group, division, updated, &mut seconds);
             let norm = known.unwrap_or_else(|| squares.norm(group));
             norms.push(norm.into_scalar::<f32>());
         }

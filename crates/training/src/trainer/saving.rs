@@ -10,14 +10,13 @@ use transformer::weights;
 use super::division::Division;
 use super::finished::Finished;
 use super::fit::Trainer;
-use super::optimizer::trained_shapes;
 use super::precision::Mixed;
 use crate::error::UsageError;
 use crate::lora::merged;
 use crate::model::SequenceModel;
 use crate::notes;
 use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
-use crate::run::{Event, Observer, TrainingState};
+use crate::run::{Event, Observer, TrainingState, unusable};
 
 impl<M: SequenceModel> Trainer<'_, M> {
     /// Returns to the state of a checkpoint of this run.
@@ -27,29 +26,22 @@ impl<M: SequenceModel> Trainer<'_, M> {
     /// If the checkpoint is damaged, or does not fit the configuration or the model, or if the
     /// folder cannot be written. In the first two cases, the folder is unchanged.
     pub fn resume(&mut self, files: &LoadedCheckpoint) -> Result<()> {
-        let state = checkpoint::read_state(files)?;
+        let state = checkpoint::read_state(files).map_err(UsageError::from)?;
         checkpoint::check_config(files, self.config)?;
-        let read = |name: &str| checkpoint::read_parameters(files, name);
-        let model = files.path(checkpoint::MODEL);
-        let parameters = read(checkpoint::MODEL)?;
-        let resumed = checkpoint::with_parameters(self.learner.model(), parameters, &model)?;
-        self.learner.model = Some(resumed);
-        let shapes = weights::shapes(self.learner.model());
-        let moments = read(checkpoint::OPTIMIZER)?;
-        let unfit = |name: &str, error: weights::WeightsError| {
-            UsageError::argument("run", files.path(name).display(), error.to_string())
-        };
+        let model = self.learner.model();
+        self.learner.model = Some(checkpoint::restored(model, files, checkpoint::MODEL)?);
+        let model = self.learner.model();
+        let moments = checkpoint::read_parameters(files, checkpoint::OPTIMIZER)?;
         if state.updates > 0 {
-            let model = self.learner.model();
-            let (trained, division) = (trained_shapes(model), Division::of(self.group, model));
+            let (shapes, division) = (weights::shapes(model), Division::of(self.group, model));
             let optimizer = &mut self.learner.optimizer;
             let (updates, device) = (state.updates, &self.device);
-            let loaded = optimizer.load_state(moments, updates, &trained, device, division);
-            loaded.map_err(|error| unfit(checkpoint::OPTIMIZER, error))?;
+            let loaded = optimizer.load_state(moments, updates, &shapes, device, division);
+            let path = files.path(checkpoint::OPTIMIZER);
+            loaded.map_err(|error| unusable(&path, error.to_string()))?;
         }
         if let Some(average) = &mut self.learner.average {
-            let loaded = average.load(read(checkpoint::AVERAGE)?, &shapes, &self.device);
-            loaded.map_err(|error| unfit(checkpoint::AVERAGE, error))?;
+            average.module = checkpoint::restored(&average.module, files, checkpoint::AVERAGE)?;
         }
         let (threads, processes) = (self.state.threads, self.state.processes);
         for (then, now, what, again) in [
@@ -112,8 +104,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         let state = serde_json::to_vec_pretty(&self.state)?;
         let config = serde_json::to_vec_pretty(self.config)?;
         let average = self.learner.average.as_ref();
-        let average =
-            average.map(|average| weights::parameters(&average.module(self.learner.model())));
+        let average = average.map(|average| weights::parameters(&average.module));
         let mut files = vec![
             (checkpoint::MODEL, Content::Parameters(&parameters)),
             (checkpoint::OPTIMIZER, Content::Parameters(&moments)),
@@ -162,7 +153,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
                 waited / seconds
             },
             processes: self.group.size(),
-            communication: match self.learner.traffic.seconds {
+            communication: match self.learner.exchange_seconds {
                 0.0 => 0.0,
                 exchanged => exchanged / seconds,
             },
@@ -186,9 +177,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
             Some(_) => checkpoint::AVERAGE,
             None => checkpoint::MODEL,
         };
-        let parameters = checkpoint::read_parameters(&files, name)?;
-        let model = self.learner.model().valid();
-        let model = checkpoint::with_parameters(&model, parameters, &files.path(name))?;
+        let model = checkpoint::restored(&self.learner.model().valid(), &files, name)?;
         let model = merged(model, self.config.optimization.lora.as_ref());
         let mixed = Mixed::of(self.config.execution.precision, &model.devices()[0]);
         let model = mixed.computing(&model);

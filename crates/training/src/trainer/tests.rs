@@ -8,7 +8,7 @@ use transformer::{Transformer, weights};
 use super::division::LARGE;
 use super::{Ending, Event, Observer, Stepper, Trainer};
 use crate::collective::Alone;
-use crate::collective::threads::ranks;
+use crate::collective::tests::ranks;
 use crate::config::{RunConfig, Schedule};
 use crate::data::DataConfig;
 use crate::data::synthetic::SequenceConfig;

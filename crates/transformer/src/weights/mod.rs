@@ -57,7 +57,7 @@ pub use layout::Layout;
 pub use metadata::metadata;
 pub use named::{MapNamed, VisitNamed, map_named, visit_named};
 pub use options::ImportOptions;
-pub use parameters::{Parameters, parameters, shapes, with_parameters};
+pub use parameters::{Parameters, mean, parameters, shapes, with_parameters};
 pub use quantize::quantize_int8;
 pub use recognise::{Recognised, recognise};
 pub use safetensors::{Dtype, from_bytes, metadata_of, read_file, to_bytes, to_bytes_with, write};

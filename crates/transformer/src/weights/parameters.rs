@@ -67,6 +67,35 @@ pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, We
     Ok(map_named(module.clone(), &mut Replace(given)))
 }
 
+/// Returns the mean of the parameters of several models, in f32. Averaging the last checkpoints of a
+/// training run often gives a better model (paper, section 6.1).
+///
+/// The models must have the same names and shapes. Quantised matrices are dequantised. The result
+/// has no parameters if there is no model.
+///
+/// # Errors
+///
+/// The first error of `models`, which are taken one by one, so that only one needs to be in memory.
+pub fn mean<E>(models: impl IntoIterator<Item = Result<Parameters, E>>) -> Result<Parameters, E> {
+    let mut sums = BTreeMap::<String, (Vec<usize>, Vec<f64>)>::new();
+    let mut n = 0.0;
+    for parameters in models {
+        n += 1.0;
+        for (name, data) in parameters? {
+            let zeros = || (data.shape().to_vec(), vec![0.0; data.num_elements()]);
+            let (_, sum) = sums.entry(name).or_insert_with(zeros);
+            for (sum, x) in sum.iter_mut().zip(dequantize(&data).iter::<f64>()) {
+                *sum += x;
+            }
+        }
+    }
+    let mean = |(name, (shape, sum)): (String, (Vec<usize>, Vec<f64>))| {
+        let mean: Vec<f32> = sum.iter().map(|sum| (sum / n) as f32).collect();
+        (name, TensorData::new(mean, shape))
+    };
+    Ok(sums.into_iter().map(mean).collect())
+}
+
 /// A mapper that replaces the parameters of a module by name.
 struct Replace(Parameters);
 

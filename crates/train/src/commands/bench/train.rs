@@ -123,12 +123,12 @@ fn step(
     let gradients = learner.gradients(loss.clone());
     device.sync()?;
     let backward = begun.elapsed();
-    let before = learner.traffic.seconds;
+    let before = learner.exchange_seconds;
     let (gradients, _) = learner.exchange(gradients, Some(loss.inner()), group);
     learner.update(1e-4, gradients, None, 1.0, group);
     device.sync()?;
     let step = begun.elapsed();
-    let exchange = learner.traffic.seconds - before;
+    let exchange = learner.exchange_seconds - before;
     let [step, forward, backward] = [step, forward, backward].map(|time| time.as_secs_f64());
     Ok([
         step,

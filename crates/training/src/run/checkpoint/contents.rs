@@ -4,7 +4,6 @@ use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::{DType, TensorData};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use transformer::weights::{self, Parameters};
@@ -40,17 +39,16 @@ pub const STATE: &str = "state.json";
 /// one.
 pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
     let found = checkpoints.newest(check_files);
-    let (step, files, skipped) = found.map_err(|error| match &error {
-        CheckpointError::Damaged { .. } if checkpoints.steps().is_empty() => {
-            let folder = checkpoints.folder();
-            let what = if folder.exists() && !folder.is_dir() {
-                "is not a folder"
-            } else {
-                "has no checkpoint step-N; wait until the run has saved one, or train again"
-            };
+    let (step, files, skipped) = found.map_err(|error| {
+        let folder = checkpoints.folder();
+        if error.is_newer || !checkpoints.steps().is_empty() {
+            error.into()
+        } else if folder.exists() && !folder.is_dir() {
+            unusable(folder, "is not a folder")
+        } else {
+            let what = "has no checkpoint step-N; wait until the run has saved one, or train again";
             unusable(folder, what)
         }
-        _ => error.into(),
     })?;
     for damaged in skipped {
         notes::warn(&format!("{damaged}; going back to step {step}"));
@@ -85,15 +83,11 @@ pub fn of_model(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), 
 fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {
     files.get(CONFIG)?;
     files.open(MODEL)?;
-    #[derive(Deserialize)]
-    struct Step {
-        step: usize,
+    let found = read_state(files)?.step;
+    if found == step {
+        return Ok(());
     }
-    let what = match serde_json::from_slice(files.get(STATE)?) {
-        Ok(Step { step: found }) if found == step => return Ok(()),
-        Ok(Step { step: found }) => format!("is of step {found}, but its folder says {step}"),
-        Err(error) => format!("is not the state of a run ({error})"),
-    };
+    let what = format!("is of step {found}, but its folder says {step}");
     Err(CheckpointError::damaged(&files.path(STATE), what))
 }
 
@@ -122,7 +116,7 @@ pub(super) fn at_step(
 ///
 /// If a fixed setting differs (the error names the first one), or if the checkpoint's configuration
 /// cannot be used.
-pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), UsageError> {
+pub(crate) fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), UsageError> {
     // The checkpoint's settings are parsed as a `RunConfig`, so that their floats are rounded like
     // the floats of `config`.
     let then: RunConfig = parse(files, CONFIG, "the configuration")?;
@@ -149,18 +143,22 @@ pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), 
 /// # Errors
 ///
 /// If the checkpoint has no valid state.
-pub fn read_state(files: &LoadedCheckpoint) -> Result<TrainingState, UsageError> {
+pub fn read_state(files: &LoadedCheckpoint) -> Result<TrainingState, CheckpointError> {
     let state: TrainingState = parse(files, STATE, "the state")?;
-    let TrainingState { updates, step, .. } = state;
-    if updates > step {
-        let what = format!("has {updates} updates, which is more than its {step} steps");
-        return Err(unusable(&files.path(STATE), what));
-    }
-    if !state.train_seconds.is_finite() || state.train_seconds < 0.0 {
-        let what = format!("has {} seconds of training", state.train_seconds);
-        return Err(unusable(&files.path(STATE), what));
-    }
-    Ok(state)
+    let TrainingState {
+        updates,
+        step,
+        train_seconds,
+        ..
+    } = state;
+    let what = if updates > step {
+        format!("has {updates} updates, which is more than its {step} steps")
+    } else if !train_seconds.is_finite() || train_seconds < 0.0 {
+        format!("has {train_seconds} seconds of training")
+    } else {
+        return Ok(state);
+    };
+    Err(CheckpointError::damaged(&files.path(STATE), what))
 }
 
 /// Parses the JSON file `name` of a checkpoint. `what` describes the file's contents in errors.
@@ -168,12 +166,10 @@ fn parse<T: DeserializeOwned>(
     files: &LoadedCheckpoint,
     name: &str,
     what: &str,
-) -> Result<T, UsageError> {
+) -> Result<T, CheckpointError> {
     serde_json::from_slice(files.get(name)?).map_err(|error| {
-        unusable(
-            &files.path(name),
-            format!("is not {what} of a run ({error})"),
-        )
+        let what = format!("is not {what} of a run ({error})");
+        CheckpointError::damaged(&files.path(name), what)
     })
 }
 
@@ -183,14 +179,17 @@ fn parse<T: DeserializeOwned>(
 ///
 /// If the checkpoint has no such file, or it is not a safetensors file of f32 tensors and quantised
 /// matrices.
-pub fn read_parameters(files: &LoadedCheckpoint, name: &str) -> Result<Parameters, UsageError> {
+pub(crate) fn read_parameters(
+    files: &LoadedCheckpoint,
+    name: &str,
+) -> Result<Parameters, UsageError> {
     weights::read_file(files.open(name)?)
         .map_err(|error| unusable(&files.path(name), error.to_string()))
 }
 
 /// Returns the name of the first tensor with an element that is not finite; `None` if all elements
 /// are finite.
-pub fn first_infinite(parameters: &Parameters) -> Option<&str> {
+pub(crate) fn first_infinite(parameters: &Parameters) -> Option<&str> {
     // Quantised matrices are skipped, because reading them has already checked that their scales
     // are finite.
     let is_quantized = |data: &TensorData| matches!(data.dtype(), DType::QFloat(_));
@@ -200,12 +199,25 @@ pub fn first_infinite(parameters: &Parameters) -> Option<&str> {
     found.map(|(name, _)| name.as_str())
 }
 
+/// Returns a copy of `model` with the parameters in the file `name` of a checkpoint.
+///
+/// # Errors
+///
+/// In the cases of [`read_parameters`] and [`with_parameters`].
+pub(crate) fn restored<M: Module>(
+    model: &M,
+    files: &LoadedCheckpoint,
+    name: &str,
+) -> Result<M, UsageError> {
+    with_parameters(model, read_parameters(files, name)?, &files.path(name))
+}
+
 /// Returns a copy of `model` with `parameters`, which were read from `path`.
 ///
 /// # Errors
 ///
 /// If names or shapes differ from the model's, or if an element is not finite.
-pub fn with_parameters<M: Module>(
+pub(super) fn with_parameters<M: Module>(
     model: &M,
     parameters: Parameters,
     path: &Path,

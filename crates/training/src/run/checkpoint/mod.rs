@@ -5,10 +5,8 @@ mod selector;
 mod store;
 mod trained;
 
-pub use contents::{
-    AVERAGE, MODEL, OPTIMIZER, STATE, check_config, first_infinite, newest, of_model,
-    read_parameters, read_state, with_parameters,
-};
+pub use contents::{AVERAGE, MODEL, OPTIMIZER, STATE, newest, of_model, read_state};
+pub(crate) use contents::{check_config, first_infinite, read_parameters, restored};
 pub use selector::CheckpointSelector;
 pub use store::{CheckpointError, Checkpoints, Content, FORMAT, LoadedCheckpoint};
 pub use trained::{TrainedRun, load_model};

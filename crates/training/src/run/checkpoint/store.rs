@@ -38,39 +38,31 @@ pub enum Content<'a> {
 
 /// Reason why a checkpoint cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CheckpointError {
-    /// A file is missing or differs from what was written, or no checkpoint of the run is usable.
-    #[error("{path}: {what}")]
-    Damaged {
-        /// Path of the damaged file, or of the folder of checkpoints if it has no usable one.
-        path: String,
-        /// What is wrong with the file or folder.
-        what: String,
-    },
-    /// A newer version of this program wrote the checkpoint.
-    #[error(
-        "{path}: was written by a newer version of this program (format {format}, this one reads up to {FORMAT}); use that version"
-    )]
-    Newer {
-        /// The manifest's path.
-        path: String,
-        /// The checkpoint's version of the format.
-        format: u32,
-    },
+#[error("{path}: {what}")]
+pub struct CheckpointError {
+    /// Path of the file that cannot be used, or of the folder of checkpoints if it has no usable
+    /// one.
+    pub path: String,
+    /// What is wrong with the file or folder.
+    pub what: String,
+    /// Whether a newer version of this program wrote the checkpoint. Otherwise, a file is missing
+    /// or differs from what was written, or no checkpoint of the run is usable.
+    pub is_newer: bool,
 }
 
 impl CheckpointError {
-    pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {
-        Self::Damaged {
+    pub(super) fn damaged<S: Into<String>>(path: &Path, what: S) -> Self {
+        Self {
             path: path.display().to_string(),
             what: what.into(),
+            is_newer: false,
         }
     }
 }
 
 impl From<CheckpointError> for UsageError {
     fn from(error: CheckpointError) -> Self {
-        Self::argument("run", "", error.to_string())
+        Self::argument("run", error.path, error.what)
     }
 }
 
@@ -182,7 +174,7 @@ impl Checkpoints {
     /// If a file is missing or damaged, or if a newer version of this program wrote the checkpoint.
     pub fn read(&self, step: usize) -> Result<LoadedCheckpoint, CheckpointError> {
         let folder = self.path(step);
-        let damaged = |path: &Path, what: String| CheckpointError::damaged(path, what);
+        let damaged = CheckpointError::damaged::<String>;
         let unreadable = |path: &Path, error: io::Error| match error.kind() {
             ErrorKind::NotFound => damaged(path, MISSING.into()),
             _ => damaged(path, format!("cannot be read ({error})")),
@@ -193,8 +185,7 @@ impl Checkpoints {
         struct Version {
             format: u32,
         }
-        let foreign =
-            |error| CheckpointError::damaged(&path, format!("is not a manifest ({error})"));
+        let foreign = |error| damaged(&path, format!("is not a manifest ({error})"));
         let Version { format } = serde_json::from_slice(&bytes).map_err(foreign)?;
         if format == 0 {
             return Err(damaged(
@@ -203,8 +194,13 @@ impl Checkpoints {
             ));
         }
         if format > FORMAT {
-            let path = path.display().to_string();
-            return Err(CheckpointError::Newer { path, format });
+            let what = format!(
+                "was written by a newer version of this program (format {format}, this one reads up to {FORMAT}); use that version"
+            );
+            return Err(CheckpointError {
+                is_newer: true,
+                ..damaged(&path, what)
+            });
         }
         let manifest: Manifest = serde_json::from_slice(&bytes).map_err(foreign)?;
         let mut files = BTreeMap::new();
@@ -262,7 +258,7 @@ impl Checkpoints {
             let read = self.read(step);
             match read.and_then(|files| check(step, &files).map(|()| files)) {
                 Ok(files) => return Ok((step, files, skipped)),
-                Err(newer @ CheckpointError::Newer { .. }) => return Err(newer),
+                Err(newer) if newer.is_newer => return Err(newer),
                 Err(damaged) => skipped.push(damaged),
             }
             // A training process may have written a newer checkpoint, and removed this one before

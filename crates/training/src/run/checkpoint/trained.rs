@@ -1,18 +1,17 @@
 //! Loads the settings and the model of a run folder.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Result;
-use burn::tensor::{Device, TensorData};
+use burn::tensor::Device;
 use transformer::Transformer;
-use transformer::weights::{self, Parameters};
+use transformer::weights;
 
-use super::contents::at_step;
+use super::contents::{at_step, with_parameters};
 use super::{
     AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, OPTIMIZER, check_config,
-    newest, of_model, read_parameters, with_parameters,
+    newest, of_model, read_parameters, restored,
 };
 use crate::config::{CheckpointingConfig, RunConfig};
 use crate::data::Dataset;
@@ -89,6 +88,12 @@ pub fn load_model(
     let model = model.map_err(|error| unusable(&folder.join(CONFIG), error.to_string()))?;
     let model = with_lora(model, lora);
     let checkpoints = Checkpoints::of(folder).without(&[OPTIMIZER]);
+    // The parameters are the moving averages if the checkpoint has them.
+    let name = |files: &LoadedCheckpoint| if files.has(AVERAGE) { AVERAGE } else { MODEL };
+    let read = |files: &LoadedCheckpoint| -> Result<Transformer, UsageError> {
+        check_config(files, config)?;
+        Ok(merged(restored(&model, files, name(files))?, lora))
+    };
     let (step, files) = match selector {
         CheckpointSelector::Last => newest(&checkpoints)?,
         CheckpointSelector::Step(step) => {
@@ -97,21 +102,31 @@ pub fn load_model(
         }
         CheckpointSelector::Best => of_model(&checkpoints)?,
         CheckpointSelector::Average(k) => {
-            let mean = mean_of_last(&checkpoints, config, &model, k);
-            let name = format!("average:{k}");
-            let (step, parameters) = mean.map_err(|error| of_selector(name, error))?;
-            let model = merged(model, lora);
+            let read = |&step: &usize| -> Result<_, UsageError> {
+                let files = at_step(&checkpoints, step)?;
+                if lora.is_some() {
+                    // LoRA's matrices are merged first, because the product of two means is not the
+                    // mean of the products.
+                    return Ok(weights::parameters(&read(&files)?));
+                }
+                check_config(&files, config)?;
+                read_parameters(&files, name(&files))
+            };
+            let mean = || -> Result<_, UsageError> {
+                let steps = last(&checkpoints, k)?;
+                let step = steps[steps.len() - 1];
+                Ok((step, weights::mean(steps.iter().map(read))?))
+            };
+            let (step, mean) =
+                mean().map_err(|error| of_selector(format!("average:{k}"), error))?;
+            let model = merged(model.clone(), lora);
             return Ok((
                 step,
-                with_parameters(&model, parameters, &checkpoints.path(step))?,
+                with_parameters(&model, mean, &checkpoints.path(step))?,
             ));
         }
     };
-    check_config(&files, config)?;
-    let (path, parameters) = learned(&files)?;
-    drop(files);
-    let model = with_parameters(&model, parameters, &path)?;
-    Ok((step, merged(model, lora)))
+    Ok((step, read(&files)?))
 }
 
 /// Converts an error about checkpoint files into an error about the setting `checkpoint`, whose
@@ -121,57 +136,14 @@ fn of_selector(selector: impl Display, error: UsageError) -> UsageError {
     UsageError::argument("checkpoint", selector, expected)
 }
 
-/// Returns the path of the file with the parameters of a checkpoint's model, and these parameters.
-/// They are the moving averages if the checkpoint has them.
-fn learned(files: &LoadedCheckpoint) -> Result<(PathBuf, Parameters), UsageError> {
-    let name = if files.has(AVERAGE) { AVERAGE } else { MODEL };
-    Ok((files.path(name), read_parameters(files, name)?))
-}
-
-/// Returns the step of the newest checkpoint, and the mean parameters of the `k` newest
-/// checkpoints. `model` has the names and shapes of the parameters in a checkpoint.
-fn mean_of_last(
-    checkpoints: &Checkpoints,
-    config: &RunConfig,
-    model: &Transformer,
-    k: usize,
-) -> Result<(usize, Parameters), UsageError> {
-    let steps = checkpoints.steps();
-    if k == 0 {
-        let what = "needs at least one checkpoint for an average, not 0";
-        return Err(unusable(checkpoints.folder(), what));
-    }
-    if steps.len() < k {
-        let (found, keep) = (steps.len(), CheckpointingConfig::keep);
-        let what = format!("has {found} checkpoints, fewer than {k} ({keep})");
-        return Err(unusable(checkpoints.folder(), what));
-    }
-    let mut sums = BTreeMap::<String, (Vec<usize>, Vec<f64>)>::new();
-    for &step in &steps[steps.len() - k..] {
-        let files = at_step(checkpoints, step)?;
-        check_config(&files, config)?;
-        let (path, mut parameters) = learned(&files)?;
-        if let Some(lora) = &config.optimization.lora {
-            // LoRA's matrices are merged first, because the product of two means is not the mean of
-            // the products.
-            let model = with_parameters(model, parameters, &path)?;
-            parameters = weights::parameters(&merged(model, Some(lora)));
-        }
-        for (name, data) in parameters {
-            let shape = data.shape().to_vec();
-            let zeros = || (shape, vec![0.0; data.num_elements()]);
-            let (_, sum) = sums.entry(name).or_insert_with(zeros);
-            for (sum, x) in sum.iter_mut().zip(weights::dequantize(&data).iter::<f64>()) {
-                *sum += x;
-            }
-        }
-    }
-    let mean = |(name, (shape, sum)): (String, (Vec<usize>, Vec<f64>))| {
-        let mean: Vec<f32> = sum.iter().map(|sum| (sum / k as f64) as f32).collect();
-        (name, TensorData::new(mean, shape))
+/// Returns the steps of the `k` newest checkpoints.
+fn last(checkpoints: &Checkpoints, k: usize) -> Result<Vec<usize>, UsageError> {
+    let mut steps = checkpoints.steps();
+    let (found, keep) = (steps.len(), CheckpointingConfig::keep);
+    let what = match found.checked_sub(k) {
+        _ if k == 0 => "needs at least one checkpoint for an average, not 0".into(),
+        None => format!("has {found} checkpoints, fewer than {k} ({keep})"),
+        Some(first) => return Ok(steps.split_off(first)),
     };
-    Ok((
-        *steps.last().expect("k is at least 1"),
-        sums.into_iter().map(mean).collect(),
-    ))
+    Err(unusable(checkpoints.folder(), what))
 }

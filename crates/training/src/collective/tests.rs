@@ -1,4 +1,4 @@
-//! A group for tests, whose processes are threads.
+//! Tests of groups of processes, and a group for tests, whose processes are threads.
 
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -76,5 +76,52 @@ impl Collective for Rank<'_> {
 
     fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8> {
         self.gather(&bytes).swap_remove(0)
+    }
+}
+
+#[test]
+fn sums_and_gathered_values_are_the_same_in_every_process() {
+    for size in 1..=4 {
+        let all = ranks(size, |group: &dyn Collective| {
+            let rank = group.rank();
+            assert_eq!(group.is_first(), rank == 0);
+            let mut sum = vec![rank as f32, 1.0];
+            group.sum(&mut sum);
+            let sum_f64 = group.sum_f64(&[0.5, rank as f64]);
+            let names = group.gather_values(&format!("rank {rank}"));
+            let first = group.broadcast(vec![rank as u8; rank + 1]);
+            let any = [group.any(rank == 1), group.any(false)];
+            (sum, sum_f64, names, first, any)
+        });
+        let n = size as f32;
+        let triangle = n * (n - 1.0) / 2.0;
+        let names: Vec<String> = (0..size).map(|rank| format!("rank {rank}")).collect();
+        for found in all {
+            let sum_f64 = vec![0.5 * f64::from(n), f64::from(triangle)];
+            let any = [size > 1, false];
+            let expected = (vec![triangle, n], sum_f64, names.clone(), vec![0], any);
+            assert_eq!(found, expected);
+        }
+    }
+}
+
+#[test]
+fn parts_are_summed_where_they_belong_and_then_shared() {
+    for size in 1..=4 {
+        for count in [0, 1, 7, 64] {
+            let all = ranks(size, |group: &dyn Collective| {
+                let mut values: Vec<f32> = (0..count).map(|index| index as f32).collect();
+                group.sum_parts(&mut values);
+                group.share_parts(&mut values);
+                (group.part(count), values)
+            });
+            let sums: Vec<f32> = (0..count).map(|index| (index * size) as f32).collect();
+            let mut end = 0;
+            for (part, values) in all {
+                assert_eq!((part.start, &values), (end, &sums));
+                end = part.end;
+            }
+            assert_eq!(end, count);
+        }
     }
 }
