@@ -10,7 +10,7 @@ use std::fs;
 
 use burn::tensor::Device;
 use training::collective::Alone;
-use training::config::{RunConfig, TextSize};
+use training::config::RunConfig;
 use training::data::parallel::{TextConfig, TokenizerKind};
 use training::data::{self, DataConfig, Purpose};
 use training::evaluation;
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     // Configure a small model and its training.
-    let mut config = RunConfig::text(TextSize::Tiny);
+    let mut config = RunConfig::text("tiny");
     config.data = DataConfig::Text(Box::new(text));
     config.model = config.model.with_d_model(64).with_dropout(0.0);
     config.optimization.epochs = Some(20);

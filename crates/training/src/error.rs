@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
+use serde::Serialize;
+
 use crate::setting::{Section, Setting, json, shown};
 
 /// Subject of a [`UsageError`]: what the error is about.
@@ -124,7 +126,7 @@ impl UsageError {
 /// # Errors
 ///
 /// The first setting that has another value.
-pub fn check_bounds<S: Section>(section: &S) -> Result<(), UsageError> {
+pub fn check_bounds<S: Section + Serialize>(section: &S) -> Result<(), UsageError> {
     let values = json(section);
     let mut settings = S::SETTINGS.iter();
     let invalid = settings.find_map(|setting| setting.invalid(&values[setting.key()]));

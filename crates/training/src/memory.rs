@@ -90,17 +90,10 @@ impl TrainingMemory {
     pub fn of(config: &RunConfig, limits: &Limits, processes: usize) -> Self {
         let (model, optimization) = (&config.model, &config.optimization);
         let [d, d_ff] = [model.d_model, model.d_ff].map(|n| n as f64);
-        let [encoder, decoder] = [model.n_encoder_layers, model.n_decoder_layers];
-        let (encoder, decoder) = (encoder as f64, decoder as f64);
-        let [source, target] = [model.source_vocab_size, model.target_vocab_size];
-        let vocabularies = source.max(target) as f64;
+        let [encoder, decoder] = [model.n_encoder_layers, model.n_decoder_layers].map(|n| n as f64);
+        let vocabularies = model.source_vocab_size.max(model.target_vocab_size) as f64;
         // A feed-forward network with a gated activation has two inner projections.
-        let inner = d_ff
-            * if model.activation.is_gated() {
-                2.0
-            } else {
-                1.0
-            };
+        let inner = d_ff * f64::from(1 + u8::from(model.activation.is_gated()));
         let feed_forward = d * (inner + d_ff);
         let layers =
             encoder * (4.0 * d * d + feed_forward) + decoder * (8.0 * d * d + feed_forward);
@@ -148,7 +141,7 @@ impl TrainingMemory {
         };
         Self {
             state: state as u64,
-            batch: (bytes * (kept + logits * target as f64)) as u64,
+            batch: (bytes * (kept + logits * model.target_vocab_size as f64)) as u64,
         }
     }
 

@@ -7,6 +7,10 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+mod declare;
+
+pub(crate) use declare::{choices, declarations, section, settings};
+
 /// Maximum value of counts that have no limit of their own.
 pub(crate) const MANY: u64 = 1_000_000_000;
 
@@ -83,14 +87,14 @@ pub enum Kind {
     Group(&'static [&'static Setting], fn() -> Value),
 }
 
-/// A structure of settings that `settings!` declares.
-pub trait Section: Default + Serialize {
+/// A structure of settings that `settings!` or `declarations!` declares.
+pub trait Section {
     /// The settings and groups of settings, in the order of the fields.
     const SETTINGS: &'static [&'static Setting];
 }
 
 /// Returns the declaration of a group whose settings are those of `S`.
-pub(crate) const fn group<S: Section>() -> Setting {
+pub(crate) const fn group<S: Section + Default + Serialize>() -> Setting {
     Setting::new(Kind::Group(S::SETTINGS, || json(&S::default())))
 }
 
@@ -170,8 +174,9 @@ impl Setting {
         kind: &str,
     ) -> Self {
         (self.path, self.doc) = (path, doc);
-        self.is_optional = begins_with(kind, "Option<");
-        self.has_sides = begins_with(kind, "Sides<");
+        let kind = kind.as_bytes();
+        self.is_optional = matches!(kind, [b'O', b'p', b't', b'i', b'o', b'n', b'<', ..]);
+        self.has_sides = matches!(kind, [b'S', b'i', b'd', b'e', b's', b'<', ..]);
         self
     }
 
@@ -351,18 +356,6 @@ impl std::fmt::Display for Setting {
     }
 }
 
-const fn begins_with(text: &str, begin: &str) -> bool {
-    let (text, begin) = (text.as_bytes(), begin.as_bytes());
-    let mut n = 0;
-    while n < begin.len() {
-        if n >= text.len() || text[n] != begin[n] {
-            return false;
-        }
-        n += 1;
-    }
-    true
-}
-
 /// Converts settings to JSON, with numbers as short as in a configuration file, such as 0.98.
 pub(crate) fn json(settings: &impl Serialize) -> Value {
     // `serde_json::to_value` would convert `f32` numbers to `f64`: 0.98 would become
@@ -393,124 +386,6 @@ pub fn shown(value: &Value) -> String {
         other => other.to_string(),
     }
 }
-
-/// Declares a section of the configuration: a structure, and the [`Setting`] of each field. After
-/// the type of a field come its default value and its declaration:
-///
-/// ```text
-/// settings! {
-///     /// Settings of checkpoints.
-///     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-///     pub struct CheckpointingConfig in "checkpointing." {
-///         /// Number of newest checkpoints that are kept, in addition to the best one.
-///         keep: usize = 3, whole(1, MANY).flag("--keep", "N").may_change();
-///     }
-/// }
-/// ```
-macro_rules! settings {
-    ($(#[$meta:meta])* pub struct $name:ident in $section:literal {$(
-        $(#[doc = $doc:literal])*
-        $field:ident: $type:ty = $default:expr, $setting:expr;
-    )*}) => {
-        $(#[$meta])*
-        #[serde(deny_unknown_fields)]
-        pub struct $name {
-            $($(#[doc = $doc])* pub $field: $type,)*
-        }
-
-        #[allow(non_upper_case_globals)]
-        impl $name {
-            $(
-                #[doc = concat!("Declaration of `", $section, stringify!($field), "`.")]
-                pub const $field: &'static $crate::setting::Setting = &$setting.named(
-                    concat!($section, stringify!($field)),
-                    &[$($doc),*],
-                    stringify!($type),
-                );
-            )*
-
-            /// Default values.
-            pub const DEFAULT: Self = Self { $($field: $default,)* };
-        }
-
-        impl $crate::setting::Section for $name {
-            const SETTINGS: &'static [&'static $crate::setting::Setting] = &[$(Self::$field,)*];
-        }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self::DEFAULT
-            }
-        }
-    };
-}
-
-/// Declares the settings of a structure that is defined elsewhere, and may have no default.
-macro_rules! declarations {
-    ($(#[$meta:meta])* pub struct $name:ident for $of:ident in $section:literal {$(
-        $(#[doc = $doc:literal])*
-        $field:ident: $type:ty, $setting:expr;
-    )*}) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $name;
-
-        #[allow(non_upper_case_globals)]
-        impl $name {
-            $(
-                #[doc = concat!("Declaration of `", $section, stringify!($field), "`.")]
-                pub const $field: &'static $crate::setting::Setting = &$setting.named(
-                    concat!($section, stringify!($field)),
-                    &[$($doc),*],
-                    stringify!($type),
-                );
-            )*
-
-            /// The settings, in the order of their declaration.
-            pub const SETTINGS: &'static [&'static $crate::setting::Setting] =
-                &[$(Self::$field,)*];
-        }
-
-        // The compiler rejects a field without a declaration.
-        const _: fn(&$of) = |$of { $($field),* }| {
-            $(let _: &$type = $field;)*
-        };
-    };
-}
-
-/// Declares a setting's values: an enum, whose variants have names in snake case in `config.json`,
-/// and with hyphens on the command line. The first paragraph of a variant's documentation is its
-/// help.
-macro_rules! choices {
-    ($(#[$meta:meta])* pub enum $name:ident {$(
-        $(#[doc = $doc:literal])* $variant:ident = $word:literal,
-    )*}) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-        pub enum $name {
-            $($(#[doc = $doc])* #[serde(rename = $word)] $variant,)*
-        }
-
-        impl $name {
-            /// All values, in the order of the help.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// Returns the name in `config.json`.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $word,)*
-                }
-            }
-
-            /// Returns the name and the help of each value.
-            pub fn choices() -> $crate::setting::Choices {
-                vec![$(($word.into(), $crate::setting::summary(&[$($doc),*])),)*]
-            }
-        }
-    };
-}
-
-pub(crate) use {choices, declarations, settings};
 
 /// Returns the first paragraph of a documentation, without its full stop.
 pub(crate) fn summary(doc: &[&str]) -> String {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use training::config::{LoraConfig, RunConfig, TextSize};
+use training::config::{LoraConfig, RunConfig};
 use training::run::TrainingState;
 
 /// Replaces every float by the next of `floats`. Returns how many were replaced.
@@ -48,9 +48,9 @@ proptest! {
     ) {
         for preset in [
             RunConfig::copy(),
-            RunConfig::annotated(),
-            RunConfig::add(),
-            RunConfig::text(TextSize::Tiny),
+            RunConfig::of_preset("annotated-copy").unwrap(),
+            RunConfig::of_preset("add").unwrap(),
+            RunConfig::text("tiny"),
         ] {
             let mut preset = preset;
             let settings = &mut preset.optimization;

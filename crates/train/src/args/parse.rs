@@ -71,7 +71,7 @@ pub fn name_of(choice: impl ValueEnum) -> String {
 
 /// Returns the parser of a preset's name.
 pub fn preset() -> impl TypedValueParser<Value = String> {
-    let presets = Preset::all().into_iter();
+    let presets = Preset::all();
     let values = presets.map(|preset| PossibleValue::new(preset.name).help(preset.summary));
     PossibleValuesParser::new(values)
 }

@@ -6,9 +6,9 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::Value;
 use training::config::differences::Settings;
-use training::config::{LengthsConfig, ModelSettings, RunConfig, TextSize, all_settings};
+use training::config::{LengthsConfig, ModelSettings, RunConfig, all_settings};
 use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
-use training::data::{DataConfig, NamedTask, SYNTHETIC_TASKS, TASK};
+use training::data::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
 use training::error::{UsageError, check_bounds};
 use training::setting::{Flag, Kind, Section, Setting, Tasks, on_line, shown};
 
@@ -183,9 +183,8 @@ fn add_flags(
 }
 
 /// Default settings of the copy task and of texts.
-static DEFAULTS: LazyLock<[Vec<(&Setting, Value)>; 2]> = LazyLock::new(|| {
-    [RunConfig::copy(), RunConfig::text(TextSize::Small)].map(|config| config.settings())
-});
+static DEFAULTS: LazyLock<[Vec<(&Setting, Value)>; 2]> =
+    LazyLock::new(|| [RunConfig::copy(), RunConfig::text("small")].map(|config| config.settings()));
 
 fn is_of_all(setting: &Setting) -> bool {
     let mut of_copy = DEFAULTS[0].iter();
@@ -273,7 +272,7 @@ args!(
     true,
     |setting| {
         let of = |data: &DataConfig| data.settings().contains(&setting);
-        let is_of_task = |task: &NamedTask| of(&(task.data)());
+        let is_of_task = |task: &Preset| of(&(task.data)());
         setting == TASK || SYNTHETIC_TASKS.iter().any(is_of_task)
     }
 );

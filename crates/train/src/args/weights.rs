@@ -8,6 +8,7 @@ use training::data::TASK;
 use training::error::UsageError;
 use training::pretrained::is_pretrained;
 use training::run::checkpoint::CheckpointSelector;
+use training::setting::Section;
 use transformer::weights::{Dtype, ImportOptions, Layout};
 
 use super::check::{needs, reject};

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use burn::tensor::Device;
+use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::prefetcher::step_examples;
 use training::data::{Batch, Dataset};
@@ -55,7 +56,7 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         let rate = optimization
             .schedule
             .rate(step, steps, config.model.d_model);
-        let result = learner.step(step, batches, rate, None);
+        let result = learner.step(step, batches, in_step, rate, None, &Alone);
         let _ = result.loss.into_data();
         device.sync()?;
         if step > WARM_UP {

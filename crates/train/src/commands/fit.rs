@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use training::collective::check_alike;
-use training::config::{RunConfig, TextSize};
+use training::config::RunConfig;
 use training::data::{self, DataConfig, Purpose};
 use training::run::RunFolder;
 
@@ -56,7 +56,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if dataset.batches_per_epoch().is_some() && 2 * warmup > steps {
-        let tiny = RunConfig::text(TextSize::Tiny).model.d_model;
+        let tiny = RunConfig::text("tiny").model.d_model;
         let is_large = config.model.d_model > tiny && args.preset.as_deref() != Some("tiny");
         let is_large = is_large && given.is_none();
         let preset = if is_large { "--preset tiny, " } else { "" };

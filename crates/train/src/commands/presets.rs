@@ -19,7 +19,7 @@ pub(super) fn run(args: &PresetsArgs) -> Result<()> {
         let config = RunConfig::of_preset(name).expect("the parser knows presets only");
         return output::results(&file_of(&config, name));
     }
-    for Preset { name, summary } in Preset::all() {
+    for Preset { name, summary, .. } in Preset::all() {
         output::result(&format!("{name:<15} {summary}"))?;
     }
     output::results(

@@ -10,7 +10,7 @@ use training::memory::{MachineMemory, TrainingMemory};
 use training::pretrained::{Languages, PretrainedModel};
 use training::run::checkpoint::LoadedCheckpoint;
 use training::run::{Observer, RunFolder, Summary, TensorBoard};
-use training::setting::shown;
+use training::setting::{Section, shown};
 use training::trainer::{Ending, Finished, Trainer, device_of};
 use transformer::Transformer;
 use transformer::generate::Method;

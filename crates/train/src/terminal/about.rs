@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn every_parameter_belongs_to_one_part() {
-        let mut run = RunConfig::sort();
+        let mut run = RunConfig::of_preset("sort").unwrap();
         run.check().unwrap();
         let config = run.model;
         let model = config.init_seeded(0, &Device::flex()).unwrap();

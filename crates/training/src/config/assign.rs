@@ -196,7 +196,6 @@ pub(super) fn not_a_setting(table: &[&'static Setting], path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::TextSize;
 
     #[test]
     fn every_kind_of_setting_can_be_set() {
@@ -224,7 +223,7 @@ mod tests {
         assert_eq!((lora.rank, lora.scale()), (4, 8.0));
         let positions = set("model.positions", "sinusoidal-halves").model.positions;
         assert_eq!(positions, transformer::Positions::SinusoidalHalves);
-        let text = RunConfig::text(TextSize::Small);
+        let text = RunConfig::text("small");
         let sides = text.with("data.max_length", "30").unwrap();
         let sides = sides.with("data.max_length.target", "40").unwrap();
         let lengths = &sides.to_json()["data"]["max_length"];

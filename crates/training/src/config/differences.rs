@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::presets::TEXTS;
 use super::run::find;
-use super::{RunConfig, TextSize, all_settings};
+use super::{RunConfig, all_settings};
 use crate::data::parallel::{BATCH_TOKENS, TextConfig};
-use crate::data::{DataConfig, SYNTHETIC_TASKS};
+use crate::data::{DataConfig, Preset, SYNTHETIC_TASKS};
 use crate::setting::shown;
 
 /// Values of settings by their paths, such as `optimization.schedule.warmup`, sorted by path.
@@ -133,19 +134,14 @@ pub struct NearestPreset {
 ///
 /// Ignores settings that name files or the machine, which no preset chooses.
 pub fn nearest_preset(config: &Value) -> Option<NearestPreset> {
+    let of = |preset: &'static Preset| (preset.name, preset.config());
     let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {
         "text" if !config["data"]["pretrained"].is_null() => {
             vec![(FINE_TUNING, unchanged(config)?)]
         }
-        "text" => vec![
-            ("small", RunConfig::text(TextSize::Small)),
-            ("tiny", RunConfig::text(TextSize::Tiny)),
-            ("base", RunConfig::text(TextSize::Base)),
-        ],
-        name => {
-            let task = SYNTHETIC_TASKS.iter().find(|task| task.name == name)?;
-            vec![(task.name, RunConfig::of_task(name)?)]
-        }
+        // Of presets that are equally similar, the first one is taken.
+        "text" => [&TEXTS[1], &TEXTS[0], &TEXTS[2]].map(of).into(),
+        name => vec![of(SYNTHETIC_TASKS.iter().find(|task| task.name == name)?)],
     };
     let (table, own) = (all_settings(), settings(config));
     let from = presets.into_iter().map(|(name, preset)| {
@@ -191,9 +187,8 @@ mod tests {
             config.check().unwrap();
             assert_eq!(changed(&config), (name, Vec::new()));
         }
-        let sizes = [TextSize::Tiny, TextSize::Small, TextSize::Base];
-        for (size, name) in sizes.into_iter().zip(["tiny", "small", "base"]) {
-            assert_eq!(changed(&RunConfig::text(size)), (name, Vec::new()));
+        for name in ["tiny", "small", "base"] {
+            assert_eq!(changed(&RunConfig::text(name)), (name, Vec::new()));
         }
         let custom = serde_json::json!({"data": {"task": "custom"}});
         assert!(nearest_preset(&custom).is_none());
@@ -217,7 +212,7 @@ mod tests {
             changed(&config),
             ("copy", expected.map(String::from).into())
         );
-        let mut config = RunConfig::text(TextSize::Tiny);
+        let mut config = RunConfig::text("tiny");
         config.optimization.epochs = None;
         config.optimization.steps = 70;
         config.optimization.schedule.learning_rate = Some(0.001);

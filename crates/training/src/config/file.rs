@@ -142,7 +142,10 @@ mod tests {
 
     #[test]
     fn a_whole_configuration_survives_a_round_trip() {
-        for mut config in [RunConfig::copy(), RunConfig::annotated()] {
+        for mut config in [
+            RunConfig::copy(),
+            RunConfig::of_preset("annotated-copy").unwrap(),
+        ] {
             config.seed = 7;
             config.optimization.ema = Some(0.99);
             config.checkpointing.seconds = None;
@@ -166,7 +169,10 @@ mod tests {
         });
         assert_eq!(config, expected);
         let toml = "\u{feff}[data]\ntask = \"annotated-copy\"";
-        assert_eq!(read_text("a.toml", toml).unwrap(), RunConfig::annotated());
+        assert_eq!(
+            read_text("a.toml", toml).unwrap(),
+            RunConfig::of_preset("annotated-copy").unwrap()
+        );
     }
 
     #[test]

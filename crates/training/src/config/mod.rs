@@ -13,10 +13,10 @@ mod run;
 
 pub use crate::schedule::{Schedule, ScheduleKind};
 
+pub use crate::data::Preset;
 pub use checkpointing::CheckpointingConfig;
 pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};
 pub use execution::{ExecutionConfig, Precision};
 pub use model::ModelSettings;
 pub use optimization::{LoraConfig, OptimizationConfig, OptimizerConfig, OptimizerKind};
-pub use presets::{Preset, TextSize};
 pub use run::{RunConfig, SEED, all_settings, setting_at};

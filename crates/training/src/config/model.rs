@@ -6,7 +6,9 @@ use transformer::{
 };
 
 use crate::error::UsageError;
-use crate::setting::{Choices, Setting, choice, declarations, fraction, positive, switch, whole};
+use crate::setting::{
+    Choices, Section, Setting, choice, declarations, fraction, positive, switch, whole,
+};
 
 /// Returns the declaration of a size of the model, whose bounds the model itself checks.
 const fn size() -> Setting {

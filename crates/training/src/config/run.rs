@@ -223,18 +223,13 @@ impl RunConfig {
         let [d, f, v] = [model.d_model, model.d_ff, model.target_vocab_size].map(|x| x as f64);
         let layers = (model.n_encoder_layers + model.n_decoder_layers) as f64;
         let parameters = layers * (6.0 * d * d + 3.0 * d * f) + 3.0 * v * d;
-        if parameters > MOST {
-            let expected = format!(
-                "with {} {}, {} {} and {} symbols makes about {parameters:.0e} parameters, must be at most 4e9",
-                ModelSettings::n_encoder_layers,
-                model.n_encoder_layers,
-                ModelSettings::d_ff,
-                model.d_ff,
-                model.target_vocab_size
-            );
-            let setting = ModelSettings::d_model;
-            return Err(UsageError::setting(setting, model.d_model, expected));
-        }
+        let (n_layers, inner) = (ModelSettings::n_encoder_layers, ModelSettings::d_ff);
+        let expected = format!(
+            "with {n_layers} {}, {inner} {} and {v} symbols makes about {parameters:.0e} parameters, must be at most 4e9",
+            model.n_encoder_layers, model.d_ff
+        );
+        let width = ModelSettings::d_model;
+        UsageError::check(parameters <= MOST, width, model.d_model, expected)?;
         let max_len = model.max_len;
         let (setting, value, tokens, which) = match batch_tokens {
             Some(tokens) => {
@@ -261,7 +256,10 @@ mod tests {
 
     #[test]
     fn a_configuration_survives_a_round_trip_through_json() {
-        for mut config in [RunConfig::copy(), RunConfig::annotated()] {
+        for mut config in [
+            RunConfig::copy(),
+            RunConfig::of_preset("annotated-copy").unwrap(),
+        ] {
             config.check().unwrap();
             let json = serde_json::to_string(&config).unwrap();
             assert_eq!(serde_json::from_str::<RunConfig>(&json).unwrap(), config);
@@ -274,7 +272,7 @@ mod tests {
         config.check().unwrap();
         assert_eq!(config.model.source_vocab_size, 36);
         assert_eq!(config.model.max_len, 18);
-        let mut config = RunConfig::annotated();
+        let mut config = RunConfig::of_preset("annotated-copy").unwrap();
         config.check().unwrap();
         assert_eq!(config.model.target_vocab_size, 11);
         assert_eq!((config.model.d_model, config.model.d_ff), (512, 2048));

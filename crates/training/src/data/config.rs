@@ -90,7 +90,7 @@ macro_rules! data_config {
             &[$(<$settings>::SETTINGS,)* TextConfig::SETTINGS];
 
         /// The synthetic tasks, in the order in which the help of the program lists them.
-        pub const SYNTHETIC_TASKS: &[NamedTask] = &[$(NamedTask {
+        pub const SYNTHETIC_TASKS: &[Preset] = &[$(Preset {
             name: $entry.name,
             summary: $entry.summary,
             recipe: $entry.recipe,
@@ -113,14 +113,14 @@ data_config! {
     AnnotatedCopy(AnnotatedConfig) = annotated::ANNOTATED_COPY;
 }
 
-/// Entry of [`SYNTHETIC_TASKS`]: a synthetic task with its name and default settings.
+/// Name, description and settings of a preset.
 #[derive(Clone, Copy, Debug)]
-pub struct NamedTask {
-    /// Name in `config.json` and on the command line.
+pub struct Preset {
+    /// Name of a synthetic task, or of a model size for texts.
     pub name: &'static str,
-    /// One-line description of the task, such as "The target is the source".
+    /// One-line description, such as "The target is the source".
     pub summary: &'static str,
-    /// Model and training settings that solve the task, as `PATH=VALUE`.
+    /// Settings of the data, the model and the training, as `PATH=VALUE`.
     pub recipe: &'static [&'static str],
     /// Returns the task's default settings.
     pub data: fn() -> DataConfig,

@@ -2,21 +2,14 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 /// The values of a setting for sources and for targets.
 ///
-/// A configuration file has either an object with the keys `source` and `target`, or a single value
-/// for both sides.
-///
-/// ```
-/// use training::data::Sides;
-///
-/// let read = |json| serde_json::from_str::<Sides<usize>>(json).unwrap();
-/// assert_eq!(read("5"), Sides::both(5));
-/// assert_eq!(read(r#"{"source": 5, "target": 7}"#), Sides { source: 5, target: 7 });
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// A configuration file, and `--set`, have either an object with the keys `source` and `target`, or a
+/// single value for both sides; `config.json` of a run has the object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sides<T> {
     /// Value for sources.
     pub source: T,
@@ -50,50 +43,6 @@ impl<T: fmt::Display + PartialEq> fmt::Display for Sides<T> {
             write!(f, "{source}")
         } else {
             write!(f, "{source},{target}")
-        }
-    }
-}
-
-impl<'de, T: Deserialize<'de> + Clone> Deserialize<'de> for Sides<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(
-            untagged,
-            expecting = "must be one value, or an object with source and target"
-        )]
-        enum Form<T> {
-            Each(Each<T>),
-            Both(T),
-        }
-        #[derive(Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Each<T> {
-            source: T,
-            target: T,
-        }
-        Ok(match Form::deserialize(deserializer)? {
-            Form::Each(Each { source, target }) => Self { source, target },
-            Form::Both(value) => Self::both(value),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_has_one_value_or_both() {
-        let sides = Sides {
-            source: 5,
-            target: 7,
-        };
-        let json = serde_json::to_string(&sides).unwrap();
-        assert_eq!(json, r#"{"source":5,"target":7}"#);
-        assert_eq!(serde_json::from_str::<Sides<usize>>(&json).unwrap(), sides);
-        for wrong in [r#"{"source":5}"#, r#"{"source":5,"target":7,"x":1}"#, "-5"] {
-            let error = serde_json::from_str::<Sides<usize>>(wrong).unwrap_err();
-            assert!(error.to_string().contains("must be one value"), "{error}");
         }
     }
 }

@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn lengths_without_sequences_have_no_scores() {
-        let found = by_length(RunConfig::annotated(), &[1, 12]);
+        let found = by_length(RunConfig::of_preset("annotated-copy").unwrap(), &[1, 12]);
         assert_eq!((found[0].sequences, found[0].exact_match), (0, None));
         assert_eq!(found[1].sequences, 10);
     }

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::input::Line;
-use crate::data::EncodeError;
 use crate::error::UsageError;
 use crate::notes;
 use crate::positions::{max_tokens, truncate_source};
@@ -48,21 +47,8 @@ impl Request {
         } else {
             (&line.text[..], "")
         };
-        let max_tokens = max_tokens(&run.config.model);
-        let truncates = run.dataset.limits().truncates;
-        let side = |what, max_tokens| Side {
-            line,
-            what,
-            max_tokens,
-            truncates,
-        };
-        let codec = run.dataset.codec();
-        let encode = |text: &str| codec.encode_source(text);
-        let source = side("source", max_tokens).encode(text, encode)?;
-        // The decoder reads the begin symbol before the target, so the target has one position
-        // fewer.
-        let encode = |text: &str| codec.encode_target(text);
-        let target = side("target", max_tokens - 1).encode(target, encode)?;
+        let source = encode(run, line, "source", text)?;
+        let target = encode(run, line, "target", target)?;
         if source.is_empty() {
             return Err(line.wrong("has no source before its tab"));
         }
@@ -75,44 +61,32 @@ impl Request {
     }
 }
 
-/// The source or the target of a line, and the limits on its length.
-struct Side<'a> {
-    line: &'a Line,
-    /// Name of the side in errors: `source` or `target`.
-    what: &'static str,
-    max_tokens: usize,
-    /// Whether a side with too many tokens is truncated; otherwise it is an error.
-    truncates: bool,
-}
-
-impl Side<'_> {
-    fn encode(
-        &self,
-        text: &str,
-        encode: impl Fn(&str) -> Result<Vec<u32>, EncodeError>,
-    ) -> Result<Vec<u32>, UsageError> {
-        let Self {
-            line,
-            what,
-            max_tokens,
-            truncates,
-        } = *self;
-        let mut ids = encode(text).map_err(|error| line.wrong(error.to_string()))?;
-        let count = ids.len();
-        if count <= max_tokens {
-            return Ok(ids);
-        }
-        let limit = format!("more than the {max_tokens} that this model can take");
-        if !truncates {
-            return Err(line.wrong(format!("its {what} has {count} symbols, {limit}")));
-        }
-        let error = line.wrong(format!("its {what} has {count} tokens, {limit}: truncated"));
-        notes::warn(&error.to_string());
-        if what == "source" {
-            truncate_source(&mut ids, max_tokens);
-        } else {
-            ids.truncate(max_tokens);
-        }
-        Ok(ids)
+/// Encodes the source or the target of a line. `side` is `source` or `target`. A side with too many
+/// tokens for the model is truncated if the data set says so; otherwise it is an error.
+fn encode(run: &TrainedRun, line: &Line, side: &str, text: &str) -> Result<Vec<u32>, UsageError> {
+    let (codec, is_source) = (run.dataset.codec(), side == "source");
+    let encoded = if is_source {
+        codec.encode_source(text)
+    } else {
+        codec.encode_target(text)
+    };
+    let mut ids = encoded.map_err(|error| line.wrong(error.to_string()))?;
+    // The decoder reads the begin symbol before the target, so the target has one position fewer.
+    let max_tokens = max_tokens(&run.config.model) - usize::from(!is_source);
+    let count = ids.len();
+    if count <= max_tokens {
+        return Ok(ids);
     }
+    let limit = format!("more than the {max_tokens} that this model can take");
+    if !run.dataset.limits().truncates {
+        return Err(line.wrong(format!("its {side} has {count} symbols, {limit}")));
+    }
+    let error = line.wrong(format!("its {side} has {count} tokens, {limit}: truncated"));
+    notes::warn(&error.to_string());
+    if is_source {
+        truncate_source(&mut ids, max_tokens);
+    } else {
+        ids.truncate(max_tokens);
+    }
+    Ok(ids)
 }

@@ -5,7 +5,7 @@
 
 mod written;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use burn::tensor::Device;
 use transformer::generate::GenerateDefaults;
@@ -28,9 +28,6 @@ pub use written::write_folder;
 
 /// Maximum size of a `config.json`, in MiB.
 const LARGEST: u64 = 64;
-
-/// Maximum size of a `tokenizer.json`, in MiB.
-const LARGEST_TOKENIZER: u64 = 512;
 
 /// Says how one gets a folder of a model.
 pub const DOWNLOADED: &str =
@@ -98,7 +95,13 @@ impl PretrainedModel {
         }
         // The tokeniser is read before the weights, so that the memory for parsing it is free again
         // when the weights are read.
-        let (path, tokenizer) = tokenizer(folder)?;
+        let path = folder.join("tokenizer.json");
+        if !path.exists() {
+            let what = "does not exist: for most models, transformers writes it with \
+                        AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)";
+            return Err(UsageError::new("tokeniser", path.display(), what));
+        }
+        let tokenizer = PretrainedTokenizer::read(folder)?;
         let opened = ModelFolder::open(folder).and_then(|mut opened| {
             opened.options = options.or(opened.options);
             opened.import()
@@ -108,7 +111,7 @@ impl PretrainedModel {
             notes::warn(&format!("{}: {warning}", folder.display()));
         }
         let mut model = settings(folder, &imported.config, languages)?;
-        let tokenizers = TokenizerPair::pretrained(&tokenizer, &path, &model)?;
+        let tokenizers = TokenizerPair::pretrained(&tokenizer, &model)?;
         if let Some(language) = &languages.target {
             // The target language replaces the forced first token of the folder's settings.
             let id = tokenizers.target.id(language);
@@ -154,21 +157,6 @@ impl PretrainedModel {
             model,
         })
     }
-}
-
-/// Reads the tokeniser of a folder, and returns it with the path of its file.
-fn tokenizer(folder: &Path) -> Result<(PathBuf, PretrainedTokenizer), UsageError> {
-    let path = folder.join("tokenizer.json");
-    let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-    if !path.exists() {
-        let what = "does not exist: for most models, transformers writes it with \
-                    AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)";
-        return Err(wrong(what.into()));
-    }
-    let bytes = read_regular(&path, LARGEST_TOKENIZER);
-    let bytes = bytes.map_err(|error| wrong(format!("cannot be read ({error})")))?;
-    let parsed = PretrainedTokenizer::parse(bytes, &path)?;
-    Ok((path, parsed))
 }
 
 /// Returns the settings for texts that follow from a model's files and `languages`: special tokens,

@@ -75,12 +75,7 @@ impl LockedFolder {
 /// the process ends, even if the process is killed. Errors name `argument`, the argument for the
 /// folder.
 pub(super) fn lock(folder: &Path, argument: &'static str) -> Result<LockedFolder> {
-    let file = lock_file(folder, argument)?;
     let path = folder.into();
-    Ok(LockedFolder { path, file })
-}
-
-fn lock_file(folder: &Path, argument: &'static str) -> Result<File> {
     let cannot = |error| cannot_write_file(argument, folder, LOCK, error);
     let mut file = open_or_create(&folder.join(LOCK)).map_err(cannot)?;
     for attempt in 1.. {
@@ -96,7 +91,7 @@ fn lock_file(folder: &Path, argument: &'static str) -> Result<File> {
                 return Err(UsageError::argument(argument, folder.display(), what).into());
             }
             // Some network file systems do not support locks, and the folder stays unlocked there.
-            Err(TryLockError::Error(_)) => return Ok(file),
+            Err(TryLockError::Error(_)) => return Ok(LockedFolder { path, file }),
         }
     }
     let name = format!("process {}\n", std::process::id());
@@ -104,7 +99,7 @@ fn lock_file(folder: &Path, argument: &'static str) -> Result<File> {
         .set_len(0)
         .and_then(|()| file.write_all(name.as_bytes()));
     written.map_err(cannot)?;
-    Ok(file)
+    Ok(LockedFolder { path, file })
 }
 
 /// Returns whether a process holds the lock of a folder. If the file system does not support locks,

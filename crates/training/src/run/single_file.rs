@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     fn small() -> (RunConfig, Transformer) {
-        let mut config = RunConfig::sort();
+        let mut config = RunConfig::of_preset("sort").unwrap();
         config.model.d_model = 8;
         config.model.d_ff = 16;
         config.check().unwrap();

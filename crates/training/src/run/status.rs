@@ -12,38 +12,27 @@ use super::layout::{STATUS, read_json};
 use super::lock::{LockedFolder, is_locked};
 use crate::error::{DivergedError, UsageError};
 use crate::files::write_json;
+use crate::setting::choices;
 
-/// Status of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// A process trains or tests the model.
-    Running,
-    /// A user stopped the run, or the run has imported weights and was not trained yet. The run can
-    /// be resumed, unless it was imported without corpora.
-    Stopped,
-    /// Training has ended, and the results are in `summary.json`.
-    Finished,
-    /// The loss, a gradient, a parameter or an output was not finite.
-    Diverged,
-    /// Another error ended the run. The run can be resumed from its last checkpoint, if it has one.
-    Failed,
-    /// The process ended without recording why: it was killed, or the machine failed. The run can
-    /// be resumed. `status.json` never has this status, but [`read_status`] derives it.
-    Killed,
-}
-
-impl Status {
-    /// Returns the name of the status in lower case, as in `status.json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Stopped => "stopped",
-            Self::Finished => "finished",
-            Self::Diverged => "diverged",
-            Self::Failed => "failed",
-            Self::Killed => "killed",
-        }
+choices! {
+    /// Status of a run.
+    #[derive(Hash)]
+    pub enum Status {
+        /// A process trains or tests the model.
+        Running = "running",
+        /// A user stopped the run, or the run has imported weights and was not trained yet. The run
+        /// can be resumed, unless it was imported without corpora.
+        Stopped = "stopped",
+        /// Training has ended, and the results are in `summary.json`.
+        Finished = "finished",
+        /// The loss, a gradient, a parameter or an output was not finite.
+        Diverged = "diverged",
+        /// Another error ended the run. The run can be resumed from its last checkpoint, if it has
+        /// one.
+        Failed = "failed",
+        /// The process ended without recording why: it was killed, or the machine failed. The run
+        /// can be resumed. `status.json` never has this status, but [`read_status`] derives it.
+        Killed = "killed",
     }
 }
 
@@ -223,25 +212,22 @@ impl StatusWriter {
 
     /// Records that the run was stopped by `by`, such as `SIGINT`.
     pub(super) fn stop(&mut self, by: &str) -> Result<()> {
-        self.change(|current| {
-            current.status = Status::Stopped;
-            current.reason = Some(stopped_by(by));
-        })
+        self.end(Status::Stopped, stopped_by(by))
     }
 
     /// Records that the run has imported weights and has not been trained yet.
     pub(super) fn import(&mut self) -> Result<()> {
-        self.change(|current| {
-            current.status = Status::Stopped;
-            current.reason = Some("imported, not trained yet".into());
-        })
+        self.end(Status::Stopped, "imported, not trained yet".into())
     }
 
     pub(super) fn fail(&mut self, error: &anyhow::Error) -> Result<()> {
-        let (status, reason) = match error.downcast_ref::<DivergedError>() {
-            Some(diverged) => (Status::Diverged, diverged.what.clone()),
-            None => (Status::Failed, format!("{error:#}")),
-        };
+        match error.downcast_ref::<DivergedError>() {
+            Some(diverged) => self.end(Status::Diverged, diverged.what.clone()),
+            None => self.end(Status::Failed, format!("{error:#}")),
+        }
+    }
+
+    fn end(&mut self, status: Status, reason: String) -> Result<()> {
         self.change(|current| {
             current.status = status;
             current.reason = Some(reason);
@@ -266,10 +252,7 @@ impl Drop for StatusWriter {
         };
         // An error of writing `status.json` is ignored, because `drop` cannot return it. The run
         // then counts as killed.
-        let _ = self.change(|current| {
-            current.status = Status::Failed;
-            current.reason = Some(reason.into());
-        });
+        let _ = self.end(Status::Failed, reason.into());
     }
 }
 

@@ -13,7 +13,7 @@ use super::optimizer::Optimizer;
 use super::precision::Mixed;
 use super::reduce::{reduce, share};
 use super::sums::{Squares, Sum};
-use crate::collective::{Alone, Collective};
+use crate::collective::Collective;
 use crate::config::{LoraConfig, RunConfig};
 use crate::data::Batch;
 use crate::lora::{merged, with_lora};
@@ -93,35 +93,17 @@ impl<M: SequenceModel> Learner<M> {
         self.mixed.computing(&merged(model, self.lora.as_ref()))
     }
 
-    /// Takes step number `step`, counted from 1.
-    ///
-    /// The gradients of all batches are summed, which gives the gradients of one large batch.
-    /// `scale` is the loss scale of f16; `None` in other precisions.
-    ///
-    /// # Panics
-    ///
-    /// If `batches` is empty.
-    pub fn step(
-        &mut self,
-        step: usize,
-        batches: Vec<Batch>,
-        learning_rate: f64,
-        scale: Option<&mut LossScale>,
-    ) -> StepResult {
-        let tokens = batches.iter().map(|batch| batch.tokens).sum();
-        self.shared_step(step, batches, tokens, learning_rate, scale, &Alone)
-    }
-
-    /// Takes a step together with the other processes of a group.
+    /// Takes step number `step`, counted from 1, together with the other processes of a group.
     ///
     /// `batches` are the share of this process, and `tokens` is the number of tokens in the shares
-    /// of all processes. Losses and gradients are summed over all processes, so that all have the
-    /// same model after the step. See [`step`](Self::step) for the other arguments.
+    /// of all processes. The gradients of all batches of all processes are summed, which gives the
+    /// gradients of one large batch, so that all have the same model after the step. `scale` is the
+    /// loss scale of f16; `None` in other precisions.
     ///
     /// # Panics
     ///
     /// If `batches` is empty in all processes of the group.
-    pub fn shared_step(
+    pub fn step(
         &mut self,
         step: usize,
         batches: Vec<Batch>,

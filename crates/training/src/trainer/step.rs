@@ -68,7 +68,7 @@ pub(super) fn take_step<M: SequenceModel>(
     device.seed(seed_of_step(config.seed, step, rank));
     let (schedule, steps) = (config.optimization.schedule, config.optimization.steps);
     let learning_rate = schedule.rate(step, steps, config.model.d_model);
-    let result = learner.shared_step(step, batches, tokens, learning_rate, scale, group);
+    let result = learner.step(step, batches, tokens, learning_rate, scale, group);
     TakenStep {
         learning_rate,
         tokens,

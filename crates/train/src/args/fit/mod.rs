@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use training::config::OptimizerKind;
-use training::config::{ExecutionConfig, OptimizerConfig, RunConfig, TextSize, file};
+use training::config::{ExecutionConfig, OptimizerConfig, RunConfig, file};
 use training::data::parallel::{TokenizerConfig, TrainSettings};
 use training::data::{DataConfig, TASK};
 use training::error::UsageError;
@@ -148,7 +148,7 @@ impl FitArgs {
         let Some(preset) = &self.preset else {
             return Ok(match task {
                 None if self.settings.of(TrainSettings::source).is_some() => {
-                    RunConfig::text(TextSize::Small)
+                    RunConfig::text("small")
                 }
                 _ => self.settings.defaults(),
             });

@@ -10,7 +10,7 @@ use super::tokenizer::config::TokenizerConfig;
 use crate::data::sides::Sides;
 use crate::error::{Subject, UsageError, check_bounds};
 use crate::setting::{
-    choice, choices, computed, group, group_of, number, settings, switch, text, whole,
+    Section, choice, choices, computed, group, group_of, number, settings, switch, text, whole,
 };
 
 choices! {
@@ -176,30 +176,18 @@ impl TextConfig {
             let is_valid = source.max(target) <= most;
             UsageError::check(is_valid, Self::max_length, self.max_length, expected)?;
         }
-        let sizes = self.tokenizer.vocab_size;
-        if self.tokenizer.joint && sizes.source != sizes.target {
-            let joint = TokenizerConfig::joint;
-            let expected = format!("must be one size for both sides, because of {joint}");
-            return Err(UsageError::setting(
-                TokenizerConfig::vocab_size,
-                sizes,
-                expected,
-            ));
-        }
+        let (sizes, joint) = (self.tokenizer.vocab_size, TokenizerConfig::joint);
+        let is_valid = !self.tokenizer.joint || sizes.source == sizes.target;
+        let expected = format!("must be one size for both sides, because of {joint}");
+        UsageError::check(is_valid, TokenizerConfig::vocab_size, sizes, expected)?;
         let has_fields = |corpus: &Corpus| corpus.target.is_none() && is_json_lines(&corpus.source);
-        if let Some(fields) = &self.train.fields
-            && !has_fields(&self.train)
-            && !has_fields(&self.valid)
-        {
+        if let Some(fields) = &self.train.fields {
+            let is_valid = has_fields(&self.train) || has_fields(&self.valid);
             let expected = "needs a file of JSON Lines, whose name ends with .jsonl";
-            let setting = TrainSettings::fields;
-            return Err(UsageError::setting(setting, fields.join(","), expected));
+            UsageError::check(is_valid, TrainSettings::fields, fields.join(","), expected)?;
         }
-        if !self.has_corpora() {
-            let expected = "must name the texts to train on";
-            return Err(UsageError::setting(TrainSettings::source, "", expected));
-        }
-        Ok(())
+        let expected = "must name the texts to train on";
+        UsageError::check(self.has_corpora(), TrainSettings::source, "", expected)
     }
 }
 

@@ -77,6 +77,9 @@ const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 /// pretrained model.
 const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"];
 
+/// Name of the file of a tokeniser.
+pub(super) const JOINT: &str = "tokenizer.json";
+
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST: u64 = 512;
 
@@ -339,8 +342,8 @@ impl Tokenizer {
     }
 
     /// Returns the label of a token in a plot, without the marks that tokenisers use for blanks,
-    /// words and parts of words. The label of a special token is its name. The label of a part of a
-    /// character is its bytes in hexadecimal digits.
+    /// words and parts of words. The label of a special token, and of a part of a character, is its
+    /// name in the vocabulary.
     pub fn label(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
         let special = [self.pad_id, self.bos_id, self.eos_id];
@@ -355,11 +358,8 @@ impl Tokenizer {
         let decode = |ids: &[u32]| self.decoded(ids, false);
         let both = decode(&[before, id]);
         match both.strip_prefix(&decode(&[before])) {
-            Some(text) if text.contains(char::REPLACEMENT_CHARACTER) => {
-                label::of_bytes(&name).unwrap_or(name)
-            }
-            Some(text) => label::of_text(text),
-            None => name,
+            Some(text) if !text.contains(char::REPLACEMENT_CHARACTER) => label::of_text(text),
+            _ => name,
         }
     }
 
@@ -372,15 +372,11 @@ impl Tokenizer {
     }
 }
 
-pub(super) fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {
-    let wrong = |error| {
-        UsageError::new(
-            "tokeniser",
-            path.display(),
-            format!("cannot be read ({error})"),
-        )
-    };
-    read_regular(path, LARGEST).map_err(wrong)
+fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {
+    read_regular(path, LARGEST).map_err(|error| {
+        let what = format!("cannot be read ({error})");
+        UsageError::new("tokeniser", path.display(), what)
+    })
 }
 
 #[cfg(test)]

@@ -9,17 +9,16 @@ use super::config::TextConfig;
 use super::corpus::Pair;
 use super::pretrained::PretrainedConfig;
 use super::tokenizer::config::Texts;
-use super::tokenizer::{PretrainedTokenizer, Tokenizer, read_json};
+use super::tokenizer::{JOINT, PretrainedTokenizer, Tokenizer};
 use crate::data::codec::{Codec, EncodeError, Vocabularies};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
-use crate::files::{remove_file, replace_whole, sha256};
+use crate::files::{remove_file, replace_whole};
 
-/// Names of the tokeniser files in a run's folder: one file for sources and one for targets, or a
-/// single file for both.
+/// Names of the tokeniser files in a run's folder: one file for sources and one for targets, or
+/// [`JOINT`] for both.
 const SOURCE: &str = "source.tokenizer.json";
 const TARGET: &str = "target.tokenizer.json";
-pub(super) const JOINT: &str = "tokenizer.json";
 
 const OTHER: &str = "is not the tokeniser that the model was trained with: put that back";
 
@@ -34,19 +33,17 @@ pub struct TokenizerPair {
 }
 
 impl TokenizerPair {
-    /// Returns the tokenisers of a pretrained model. `parsed` was read from the file `path`, which
-    /// errors name.
+    /// Returns the tokenisers of a pretrained model.
     ///
     /// # Errors
     ///
     /// In the same cases as [`Tokenizer::pretrained`].
     pub fn pretrained(
         parsed: &PretrainedTokenizer,
-        path: &Path,
         model: &PretrainedConfig,
     ) -> Result<Self, UsageError> {
-        let target = Tokenizer::pretrained(parsed, path, model, Texts::Targets)?;
-        let source = Tokenizer::pretrained(parsed, path, model, Texts::Sources)?;
+        let target = Tokenizer::pretrained(parsed, model, Texts::Targets)?;
+        let source = Tokenizer::pretrained(parsed, model, Texts::Sources)?;
         Ok(Self {
             source: Arc::new(source),
             target: Arc::new(target),
@@ -57,50 +54,34 @@ impl TokenizerPair {
     ///
     /// # Errors
     ///
-    /// In the same cases as [`open`](Self::open), or if the tokeniser does not fit the pretrained
-    /// model.
+    /// If a file cannot be read, its tokeniser cannot be used or does not fit the pretrained model,
+    /// or its hash is not that of `config`.
     pub fn of_run(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
-        let hashes = config.tokenizer_sha256.as_ref();
-        let Some(model) = &config.pretrained else {
-            return Self::open(run, hashes);
+        let Some([source, target]) = &config.tokenizer_sha256 else {
+            let expected = "has a config.json without hashes of the tokenisers";
+            return Err(UsageError::argument("run", run.display(), expected));
         };
-        let path = run.join(JOINT);
-        let json = read_json(&path)?;
-        if hashes.is_some_and(|[hash, _]| sha256(&json) != *hash) {
-            return Err(UsageError::new("tokeniser", path.display(), OTHER));
+        if let Some(model) = &config.pretrained {
+            let parsed = PretrainedTokenizer::read(run)?;
+            if parsed.sha256 != *source {
+                let path = run.join(JOINT);
+                return Err(UsageError::new("tokeniser", path.display(), OTHER));
+            }
+            return Self::pretrained(&parsed, model);
         }
-        Self::pretrained(&PretrainedTokenizer::parse(json, &path)?, &path, model)
-    }
-
-    /// Reads the tokenisers from a run's folder. `sha256` has the expected hashes of the source and
-    /// the target tokeniser; `None` if the hashes are unknown and need not be checked.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be read, its tokeniser cannot be used, or its hash is not the expected one.
-    pub fn open(run: &Path, sha256: Option<&[String; 2]>) -> Result<Self, UsageError> {
-        let is_joint = match sha256 {
-            Some([source, target]) => source == target,
-            None => run.join(JOINT).exists(),
+        let read = |name: &str, sha256: &str| {
+            Tokenizer::read_known(&run.join(name), sha256, OTHER).map(Arc::new)
         };
-        let read = |name: &str, side: usize| {
-            let path = run.join(name);
-            let tokenizer = match sha256 {
-                Some(hashes) => Tokenizer::read_known(&path, &hashes[side], OTHER),
-                None => Tokenizer::read(&path),
-            };
-            tokenizer.map(Arc::new)
-        };
-        if is_joint {
-            let both = read(JOINT, 0)?;
+        if source == target {
+            let both = read(JOINT, source)?;
             return Ok(Self {
                 source: both.clone(),
                 target: both,
             });
         }
         Ok(Self {
-            source: read(SOURCE, 0)?,
-            target: read(TARGET, 1)?,
+            source: read(SOURCE, source)?,
+            target: read(TARGET, target)?,
         })
     }
 

@@ -10,8 +10,7 @@ use super::cache_folder::{self, TOKENIZER};
 use super::fingerprint::key;
 use super::held_out::HeldOut;
 use super::tokenizer::config::{Texts, TokenizerConfig};
-use super::tokenizer::{PretrainedTokenizer, read_json};
-use super::tokenizer_pair::JOINT;
+use super::tokenizer::{JOINT, PretrainedTokenizer};
 use super::{Corpus, Fingerprint, TextConfig, Tokenizer, TokenizerPair};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
@@ -35,9 +34,8 @@ pub(super) fn read_or_train(
     held_out: Option<&HeldOut>,
 ) -> Result<TokenizerPair> {
     if let Some(model) = &config.pretrained {
-        let path = model.folder.join(JOINT);
-        let parsed = PretrainedTokenizer::parse(read_json(&path)?, &path)?;
-        return Ok(TokenizerPair::pretrained(&parsed, &path, model)?);
+        let parsed = PretrainedTokenizer::read(&model.folder)?;
+        return Ok(TokenizerPair::pretrained(&parsed, model)?);
     }
     let TokenizerConfig {
         source_file,

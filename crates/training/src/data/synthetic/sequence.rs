@@ -117,34 +117,24 @@ impl SequenceTask {
             max_length,
         } = config;
         check_bounds(config)?;
-        if min_length > max_length {
-            let expected = format!(
-                "must be at most {} ({max_length})",
-                SequenceConfig::max_length
-            );
-            return Err(UsageError::setting(
-                SequenceConfig::min_length,
-                min_length,
-                expected,
-            ));
-        }
+        let (least, most) = (SequenceConfig::min_length, SequenceConfig::max_length);
+        let expected = format!("must be at most {most} ({max_length})");
+        UsageError::check(min_length <= max_length, least, min_length, expected)?;
         let names = (1..=symbols).map(|n| n.to_string());
         let task = Self {
             rule,
             alphabet: Alphabet::new(names).expect("numbers are different words"),
             lengths: min_length..=max_length,
         };
-        if !has_all_splits(&task) {
-            let expected = format!(
-                "with lengths {min_length} to {max_length} there are too few different sequences to hold some out: raise it or {}",
-                SequenceConfig::max_length
-            );
-            return Err(UsageError::setting(
-                SequenceConfig::symbols,
-                symbols,
-                expected,
-            ));
-        }
+        let expected = format!(
+            "with lengths {min_length} to {max_length} there are too few different sequences to hold some out: raise it or {most}"
+        );
+        UsageError::check(
+            has_all_splits(&task),
+            SequenceConfig::symbols,
+            symbols,
+            expected,
+        )?;
         Ok(task)
     }
 }

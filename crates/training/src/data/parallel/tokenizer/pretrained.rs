@@ -1,6 +1,6 @@
 //! Tokenisers of pretrained models.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokenizers::Tokenizer as Inner;
@@ -8,15 +8,14 @@ use tokenizers::Tokenizer as Inner;
 use super::config::Texts;
 use super::content;
 use super::template::{Language, Template, is_language, no_language};
-use super::{PAD, Tokenizer, UNK, parts};
+use super::{JOINT, PAD, Tokenizer, UNK, parts, read_json};
 use crate::contain::contain;
 use crate::data::parallel::pretrained::PretrainedConfig;
 use crate::error::UsageError;
 use crate::files::sha256;
 
 impl Tokenizer {
-    /// Returns the tokeniser of a pretrained model for sources or for targets. `parsed` was read
-    /// from the file `path`, which errors name.
+    /// Returns the tokeniser of a pretrained model for sources or for targets.
     ///
     /// # Errors
     ///
@@ -25,12 +24,12 @@ impl Tokenizer {
     /// lacks the language of the texts.
     pub fn pretrained(
         parsed: &PretrainedTokenizer,
-        path: &Path,
         model: &PretrainedConfig,
         side: Texts,
     ) -> Result<Self, UsageError> {
-        let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
+        let wrong = |what: String| UsageError::new("tokeniser", parsed.path.display(), what);
         let PretrainedTokenizer {
+            path: _,
             inner,
             largest_id,
             sha256,
@@ -95,21 +94,25 @@ impl Tokenizer {
 /// The parsed `tokenizer.json` of a pretrained model, from which [`Tokenizer::pretrained`] makes a
 /// tokeniser of sources and one of targets.
 pub struct PretrainedTokenizer {
+    path: PathBuf,
     inner: Arc<Inner>,
     /// Largest id of a token; `None` if there are no tokens.
     largest_id: Option<u32>,
-    sha256: String,
+    /// SHA-256 of the file, in hexadecimal digits.
+    pub sha256: String,
     json: Arc<[u8]>,
 }
 
 impl PretrainedTokenizer {
-    /// Parses `json`, the content of the file `path`.
+    /// Reads the file `tokenizer.json` of a folder.
     ///
     /// # Errors
     ///
-    /// If `json` is not a `tokenizer.json`, could need too much memory, or lets the tokenizers
-    /// library panic.
-    pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
+    /// If the file cannot be read, is not a `tokenizer.json`, could need too much memory, or lets
+    /// the tokenizers library panic.
+    pub fn read(folder: &Path) -> Result<Self, UsageError> {
+        let path = folder.join(JOINT);
+        let json = read_json(&path)?;
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let mut inner = content::parse(&json).map_err(wrong)?;
         parts::check(&inner).map_err(wrong)?;
@@ -125,6 +128,7 @@ impl PretrainedTokenizer {
             inner: inner.into(),
             sha256: sha256(&json),
             json: json.into(),
+            path,
         })
     }
 }
