@@ -27,10 +27,6 @@ pub struct Batch {
     pub labels: Tensor<2, Int>,
     /// Number of labels that are not padding.
     pub tokens: usize,
-    /// Number of positions of `source` and `labels` together, padding included.
-    pub positions: usize,
-    /// Number of padding positions in `source` and `labels` together.
-    pub padding: usize,
 }
 
 impl Batch {
@@ -49,16 +45,12 @@ impl Batch {
         let labels = padded(IGNORE_INDEX, |example| &example.target[1..]);
         let tokens = examples().map(|e| e.target.len() - 1).sum();
         let source_lengths: Vec<usize> = examples().map(|e| e.source.len()).collect();
-        let source_tokens: usize = source_lengths.iter().sum();
-        let positions = source.shape().num_elements() + labels.shape().num_elements();
         Self {
             source,
             source_mask: AttentionMask::of_lengths(&source_lengths, device),
             target: padded(0, |example| &example.target[..example.target.len() - 1]),
             labels,
             tokens,
-            positions,
-            padding: positions - tokens - source_tokens,
         }
     }
 }
@@ -83,6 +75,5 @@ mod tests {
         let blocked: Vec<bool> = blocked.iter().collect();
         assert_eq!(blocked, [false, false, false, false, true, true]);
         assert_eq!(batch.tokens, 6);
-        assert_eq!((batch.positions, batch.padding), (14, 4));
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::parallel::dataset::ParallelDataset;
+use super::parallel::prepare::name_file;
 use super::{DataConfig, Dataset};
 
 /// Purpose for which a data set is prepared.
@@ -63,7 +64,8 @@ pub fn prepare(config: &mut DataConfig, purpose: Purpose<'_>) -> Result<Box<dyn 
     let dataset = match purpose {
         Purpose::NewRun { caches, eval_size } => {
             text.make_paths_absolute()?;
-            let dataset = ParallelDataset::prepare(text, caches, eval_size)?;
+            let dataset = ParallelDataset::prepare(text, caches, eval_size);
+            let dataset = dataset.map_err(|error| name_file(text, error))?;
             **text = dataset.config.clone();
             dataset
         }
@@ -73,7 +75,8 @@ pub fn prepare(config: &mut DataConfig, purpose: Purpose<'_>) -> Result<Box<dyn 
             eval_size,
         } => {
             let mut dataset = ParallelDataset::open(run, text)?;
-            dataset.reload(caches, eval_size)?;
+            let loaded = dataset.reload(caches, eval_size);
+            loaded.map_err(|error| name_file(text, error))?;
             dataset
         }
         Purpose::Inference { run } => ParallelDataset::open(run, text)?,

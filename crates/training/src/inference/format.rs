@@ -1,34 +1,15 @@
-//! Formats results as lines of plain text or JSON.
+//! Formats results as lines of plain text or JSON, each with its line break.
 
 use anyhow::Result;
 use transformer::generate::{Hypothesis, TargetScore};
 
-use super::records::{Alignment, Rejected, Score, Target, Targets, to_line};
+use super::predictor::Predictor;
+use super::records::{Alignment, Rejected, Score, Target, Targets, one_line, to_line};
 use super::request::Request;
-use crate::data::Codec;
+use super::work::Work;
 use crate::error::UsageError;
 
-/// Returns a text as one line: blanks replace its line breaks.
-pub fn one_line(text: &str) -> String {
-    text.replace(
-        [
-            '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
-        ],
-        " ",
-    )
-}
-
-/// Formats results as lines, each with its line break.
-pub(super) struct Format<'a> {
-    pub(super) codec: &'a dyn Codec,
-    /// Whether lines are JSON instead of plain text.
-    pub(super) is_json: bool,
-    /// Whether a source can have several outputs. Plain-text lines then begin with line number and
-    /// score.
-    pub(super) is_n_best: bool,
-}
-
-impl Format<'_> {
+impl Predictor<'_> {
     /// Returns the outputs of a request: one line for each output in plain text, or one line for
     /// all of them in JSON. `alignments` has one element for each output, and is used only in JSON.
     pub(super) fn targets(
@@ -37,7 +18,7 @@ impl Format<'_> {
         outputs: Vec<Hypothesis>,
         alignments: Option<Vec<Alignment>>,
     ) -> Result<String> {
-        let decode = |ids: &[u32]| self.codec.decode_target(ids);
+        let decode = |ids: &[u32]| self.codec().decode_target(ids);
         if self.is_json {
             let alignments = alignments.into_iter().flatten().map(Some);
             let alignments = alignments.chain(std::iter::repeat(None));
@@ -58,7 +39,7 @@ impl Format<'_> {
         }
         let line = |output: &Hypothesis| {
             let target = one_line(&decode(&output.tokens));
-            if self.is_n_best {
+            if self.is_n_best() {
                 format!("{}\t{:.4}\t{target}\n", request.line, output.score)
             } else {
                 format!("{target}\n")
@@ -68,7 +49,7 @@ impl Format<'_> {
     }
 
     /// Returns the line with the score of a request's target.
-    pub(super) fn score(&self, request: &Request, score: &TargetScore) -> Result<String> {
+    pub(super) fn score_line(&self, request: &Request, score: &TargetScore) -> Result<String> {
         if self.is_json {
             return to_line(&self.score_record(request, Some(score)));
         }
@@ -79,29 +60,37 @@ impl Format<'_> {
         Score {
             line: request.line,
             source: &request.text,
-            target: self.codec.decode_target(&request.target),
+            target: self.codec().decode_target(&request.target),
             log_probability: score.map(|score| score.log_probability),
             tokens: self.token_names(&request.target),
             token_log_probabilities: score.map_or(&[], |score| &score.token_log_probabilities),
         }
     }
 
-    /// Returns the result of a blank line. `is_score` says whether targets are scored, not
-    /// generated.
-    pub(super) fn blank(&self, line: u64, is_score: bool) -> Result<String> {
+    /// Returns the result of a blank line.
+    ///
+    /// # Errors
+    ///
+    /// If the result cannot be written as JSON. No such case is known.
+    pub fn blank(&self, line: u64) -> Result<String> {
         let request = Request {
             line,
             ..Request::default()
         };
-        match (self.is_json, is_score) {
+        match (self.is_json, self.is_score()) {
             (true, false) => self.targets(&request, Vec::new(), None),
             (true, true) => to_line(&self.score_record(&request, None)),
             (false, _) => Ok(self.empty(line)),
         }
     }
 
-    /// Returns the result of a rejected line: `error` in JSON, an empty output in plain text.
-    pub(super) fn rejected(&self, line: u64, error: &UsageError) -> Result<String> {
+    /// Returns the result of a line that was rejected with `error`: the error in JSON, an empty
+    /// output in plain text.
+    ///
+    /// # Errors
+    ///
+    /// If the result cannot be written as JSON. No such case is known.
+    pub fn rejected(&self, line: u64, error: &UsageError) -> Result<String> {
         if self.is_json {
             let error = error.to_string();
             return to_line(&Rejected { line, error });
@@ -109,8 +98,14 @@ impl Format<'_> {
         Ok(self.empty(line))
     }
 
+    /// Returns whether a source can have several outputs. Plain-text lines then begin with line
+    /// number and score.
+    fn is_n_best(&self) -> bool {
+        matches!(&self.work, Work::Generate(generation) if generation.config.n_best > 1)
+    }
+
     fn empty(&self, line: u64) -> String {
-        if self.is_n_best {
+        if self.is_n_best() {
             format!("{line}\t\t\n")
         } else {
             "\n".into()
@@ -118,7 +113,7 @@ impl Format<'_> {
     }
 
     fn token_names(&self, ids: &[u32]) -> Vec<String> {
-        let names = ids.iter().map(|&id| self.codec.target_token(id));
+        let names = ids.iter().map(|&id| self.codec().target_token(id));
         names.collect()
     }
 }

@@ -10,8 +10,8 @@ mod records;
 pub mod request;
 pub mod work;
 
-pub use format::one_line;
 pub use input::{Input, Line, Unreadable};
 pub use predictor::Predictor;
+pub use records::one_line;
 pub use request::Request;
 pub use work::{Generation, Work};

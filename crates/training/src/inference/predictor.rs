@@ -7,9 +7,8 @@ use anyhow::Result;
 use transformer::Transformer;
 use transformer::generate::{GenerateError, Hypothesis, TargetScore};
 
-use super::format::{Format, one_line};
 use super::input::Line;
-use super::records::Alignment;
+use super::records::{Alignment, one_line};
 use super::request::Request;
 use super::work::{Generation, Work};
 use crate::data::Codec;
@@ -58,8 +57,8 @@ use crate::run::checkpoint::TrainedRun;
 /// ```
 pub struct Predictor<'a> {
     run: &'a TrainedRun,
-    work: Work,
-    is_json: bool,
+    pub(super) work: Work,
+    pub(super) is_json: bool,
 }
 
 impl<'a> Predictor<'a> {
@@ -88,7 +87,6 @@ impl<'a> Predictor<'a> {
     /// not finite.
     pub fn predict(&self, requests: &[Request]) -> Result<Vec<String>> {
         let mut results = Vec::with_capacity(requests.len());
-        let format = self.format();
         for requests in requests.chunk_by(|a, b| self.can_share_a_search(a, b)) {
             match &self.work {
                 Work::Generate(generation) => {
@@ -100,12 +98,12 @@ impl<'a> Predictor<'a> {
                     };
                     let outputs = outputs.into_iter().zip(alignments);
                     for (request, (outputs, alignments)) in requests.iter().zip(outputs) {
-                        results.push(format.targets(request, outputs, alignments)?);
+                        results.push(self.targets(request, outputs, alignments)?);
                     }
                 }
                 Work::Score => {
                     for (request, score) in requests.iter().zip(self.score(requests)?) {
-                        results.push(format.score(request, &score)?);
+                        results.push(self.score_line(request, &score)?);
                     }
                 }
             }
@@ -165,14 +163,15 @@ impl<'a> Predictor<'a> {
         request: &Request,
         print: impl Fn(&str) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
+        let requests = std::slice::from_ref(request);
         let generation = match &self.work {
             Work::Generate(generation) if generation.config.rows_per_source() == 1 => generation,
-            _ => return print(&self.predict(std::slice::from_ref(request))?.concat()),
+            _ => return print(&self.predict(requests)?.concat()),
         };
         let config = generation.config_at(request.line, self.max_output(request));
         let prefix = &generation.prefix;
-        let model = self.model(std::slice::from_ref(request), config.max_length);
-        let wrong = |error| error_of(std::slice::from_ref(request), error);
+        let model = self.model(requests, config.max_length);
+        let wrong = |error| error_of(requests, error);
         let steps = model.stream_completion(&[&request.source], &[prefix], &config);
         let (mut target, mut printed) = (Vec::new(), String::new());
         for step in steps.map_err(wrong)? {
@@ -207,39 +206,11 @@ impl<'a> Predictor<'a> {
         print(&format!("{rest}\n"))
     }
 
-    /// Returns the result of a blank line.
-    ///
-    /// # Errors
-    ///
-    /// If the result cannot be written as JSON. No such case is known.
-    pub fn blank(&self, line: u64) -> Result<String> {
-        self.format().blank(line, self.is_score())
-    }
-
-    /// Returns the result of a line that was rejected with `error`.
-    ///
-    /// # Errors
-    ///
-    /// If the result cannot be written as JSON. No such case is known.
-    pub fn rejected(&self, line: u64, error: &UsageError) -> Result<String> {
-        self.format().rejected(line, error)
-    }
-
-    fn is_score(&self) -> bool {
+    pub(super) fn is_score(&self) -> bool {
         matches!(self.work, Work::Score)
     }
 
-    fn format(&self) -> Format<'_> {
-        let is_n_best =
-            matches!(&self.work, Work::Generate(generation) if generation.config.n_best > 1);
-        Format {
-            codec: self.codec(),
-            is_json: self.is_json,
-            is_n_best,
-        }
-    }
-
-    fn codec(&self) -> &dyn Codec {
+    pub(super) fn codec(&self) -> &dyn Codec {
         self.run.dataset.codec()
     }
 

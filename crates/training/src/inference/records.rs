@@ -1,4 +1,4 @@
-//! Records that are written as lines of JSON.
+//! Lines of results: records that are written as JSON, and texts.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -48,4 +48,14 @@ pub(super) struct Rejected {
 /// Returns a value as one line of JSON, including the line break.
 pub(super) fn to_line(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(value)? + "\n")
+}
+
+/// Returns a text as one line: blanks replace its line breaks.
+pub fn one_line(text: &str) -> String {
+    text.replace(
+        [
+            '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
+        ],
+        " ",
+    )
 }

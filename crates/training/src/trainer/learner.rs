@@ -26,7 +26,7 @@ pub struct Learner<M> {
     /// owner and can be updated in place.
     pub(super) model: Option<M>,
     /// Optimizer, with the moments of the trained parameters.
-    pub optimizer: Optimizer,
+    pub(super) optimizer: Optimizer,
     /// Moving average of the parameters; `None` if the run has no moving average.
     pub(super) average: Option<MovingAverage<M>>,
     criterion: CrossEntropy,

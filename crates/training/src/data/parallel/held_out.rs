@@ -93,10 +93,10 @@ impl HeldOut {
 }
 
 /// Iterator over the validation pairs: the pairs of a corpus, or held-out training pairs.
-pub struct ValidationPairs(Source);
-
-enum Source {
+pub enum ValidationPairs {
+    /// Pairs that are read from a corpus.
     Corpus(Box<Pairs>),
+    /// Pairs of the training corpus.
     HeldOut(std::vec::IntoIter<Pair>),
 }
 
@@ -106,10 +106,10 @@ impl ValidationPairs {
         held_out: Option<&HeldOut>,
         options: ReadOptions,
     ) -> Result<Self, UsageError> {
-        Ok(Self(match held_out {
-            Some(held_out) => Source::HeldOut(held_out.pairs.clone().into_iter()),
-            None => Source::Corpus(Box::new(corpus.read(options)?)),
-        }))
+        Ok(match held_out {
+            Some(held_out) => Self::HeldOut(held_out.pairs.clone().into_iter()),
+            None => Self::Corpus(Box::new(corpus.read(options)?)),
+        })
     }
 
     /// Returns an iterator over all pairs of a corpus.
@@ -138,9 +138,9 @@ impl ValidationPairs {
     /// Returns the counts of the validation corpus read so far. They are zero if training pairs are
     /// held out instead, because the counts of the training corpus include those pairs.
     pub fn stats(&self) -> CorpusStats {
-        match &self.0 {
-            Source::Corpus(pairs) => pairs.stats(),
-            Source::HeldOut(_) => CorpusStats::default(),
+        match self {
+            Self::Corpus(pairs) => pairs.stats(),
+            Self::HeldOut(_) => CorpusStats::default(),
         }
     }
 }
@@ -149,9 +149,9 @@ impl Iterator for ValidationPairs {
     type Item = Result<Pair, UsageError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        match &mut self.0 {
-            Source::Corpus(pairs) => pairs.next(),
-            Source::HeldOut(pairs) => pairs.next().map(Ok),
+        match self {
+            Self::Corpus(pairs) => pairs.next(),
+            Self::HeldOut(pairs) => pairs.next().map(Ok),
         }
     }
 }

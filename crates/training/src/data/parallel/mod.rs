@@ -14,7 +14,7 @@ mod fingerprint;
 mod fingerprints;
 mod held_out;
 mod lines;
-mod prepare;
+pub(super) mod prepare;
 pub mod pretrained;
 pub mod tokenizer;
 pub mod tokenizer_pair;

@@ -29,11 +29,6 @@ impl ParallelDataset {
     ///
     /// If a setting is wrong, a corpus or tokeniser cannot be used, or a folder cannot be written.
     pub fn prepare(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
-        let made = Self::make(config, caches, eval_size);
-        made.map_err(|error| name_file(config, error))
-    }
-
-    fn make(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
         config.check()?;
         let caches = caches_of(config, caches);
         // Quick checks come before the slow work.
@@ -79,11 +74,6 @@ impl ParallelDataset {
     /// If a corpus cannot be used or has changed since the run began, if a folder cannot be
     /// written, or if the run was imported and has no corpora.
     pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
-        let loaded = self.load_again(caches, eval_size);
-        loaded.map_err(|error| name_file(&self.config, error))
-    }
-
-    fn load_again(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
         let config = &self.config;
         if !config.has_corpora() {
             let what = "was imported, and has no corpora to train on: train the model by `train fit \
@@ -274,7 +264,7 @@ fn caches_of(config: &TextConfig, caches: &Path) -> PathBuf {
 }
 
 /// Replaces the subject of an error about a file by the setting that names the file.
-fn name_file(config: &TextConfig, error: anyhow::Error) -> anyhow::Error {
+pub(in crate::data) fn name_file(config: &TextConfig, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<UsageError>() {
         Ok(error) => config.name_file(error).into(),
         Err(error) => error,

@@ -18,8 +18,6 @@ struct Checked {
     normalizer: Value,
     #[serde(default)]
     decoder: Value,
-    #[serde(default)]
-    post_processor: Value,
 }
 
 /// Parses the content of a `tokenizer.json`. Switches dropout of BPE's merges off, with which a text
@@ -52,33 +50,16 @@ pub(super) fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 /// Returns an error, which is the reason, if the tokenizers library cannot use a `tokenizer.json`.
 ///
 /// The library would run out of memory with a SentencePiece table whose header states too large a
-/// size, and it would panic with a template that adds an undefined special token. Tables whose
-/// header cannot be read, and invalid JSON, are errors as well.
+/// size. Tables whose header cannot be read, and invalid JSON, are errors as well.
 fn check_content(json: &[u8]) -> Result<(), String> {
     let read: Checked =
         serde_json::from_slice(json).map_err(|error| format!("{FOREIGN} ({error})"))?;
-    if let Some(token) = undefined(&read.post_processor) {
-        return Err(format!(
-            "its post_processor adds the special token {token:?}, but does not define it"
-        ));
-    }
     for (name, part) in [("normalizer", &read.normalizer), ("decoder", &read.decoder)] {
         if has_wrong_table(part) {
             return Err(format!("its {name} has a damaged precompiled_charsmap"));
         }
     }
     Ok(())
-}
-
-/// Returns a special token that a template in `part`, a post-processor, adds without defining it.
-fn undefined(part: &Value) -> Option<&str> {
-    if let Some(parts) = part["processors"].as_array() {
-        return parts.iter().find_map(undefined);
-    }
-    let templates = ["single", "pair"].map(|name| part[name].as_array());
-    let pieces = templates.into_iter().flatten().flatten();
-    let mut tokens = pieces.filter_map(|piece| piece["SpecialToken"]["id"].as_str());
-    tokens.find(|token| part["special_tokens"].get(token).is_none())
 }
 
 /// Maximum size in bytes of a text by which a SentencePiece table replaces another. Unicode's longest
@@ -107,28 +88,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn templates_define_their_special_tokens() {
-        let file = |defined: &str| {
-            let template = json!({
-                "type": "TemplateProcessing",
-                "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
-                "pair": [],
-                "special_tokens": {defined: {"id": defined, "ids": [0], "tokens": [defined]}}
-            });
-            [
-                json!({"post_processor": template}),
-                json!({"post_processor": {"type": "Sequence", "processors": [template]}}),
-            ]
-            .map(|file| check_content(file.to_string().as_bytes()))
-        };
-        assert_eq!(file("<s>"), [Ok(()), Ok(())]);
-        for result in file("<t>") {
-            let error = result.unwrap_err();
-            assert!(error.contains("adds the special token \"<s>\""), "{error}");
-        }
-    }
 
     #[test]
     fn merges_are_never_dropped() {
