@@ -41,12 +41,21 @@ mod report;
 mod terminal;
 
 use std::ffi::OsString;
+use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
 use args::{Cli, describe_mistake, flags};
 use exit::Exit;
 use group::Group;
 use terminal::{Verbosity, output};
+
+fn ignore_closed(error: io::Error) -> io::Result<()> {
+    if error.kind() == ErrorKind::BrokenPipe {
+        Ok(())
+    } else {
+        Err(error)
+    }
+}
 
 fn main() -> ExitCode {
     allocator::keep_freed_pages();
@@ -66,8 +75,12 @@ fn main() -> ExitCode {
         }
         Err(help) => {
             if group.is_first() {
+                let printed = help.print().and_then(|()| io::stdout().flush());
                 // A closed stdout is not an error, here as for all output.
-                let _ = help.print();
+                if let Err(error) = printed.or_else(ignore_closed) {
+                    let what = format!("cannot write to standard output: {error}");
+                    return group.fail(&what, Exit::Failure).into();
+                }
             }
             return Exit::Success.into();
         }

@@ -189,8 +189,9 @@ impl TemporaryFolder {
 
     /// Renames the folder to `path`, which must have the same parent folder as the temporary name.
     ///
-    /// The folder replaces whatever is at `path`. Until a replaced folder is removed, its name is
-    /// the temporary name with the extension `old`.
+    /// The folder replaces whatever is at `path`, but keeps what a replaced folder has under other
+    /// names. Until a replaced folder is removed, its name is the temporary name with the extension
+    /// `old`.
     ///
     /// # Errors
     ///
@@ -207,6 +208,12 @@ impl TemporaryFolder {
         fs::rename(&self.path, path).inspect_err(|_| {
             let _ = fs::rename(&replaced, path);
         })?;
+        for entry in fs::read_dir(&replaced).into_iter().flatten().flatten() {
+            let kept = path.join(entry.file_name());
+            if !kept.exists() {
+                fs::rename(entry.path(), kept)?;
+            }
+        }
         sync_parent(path)?;
         remove_folder(&replaced)
     }
@@ -222,6 +229,21 @@ impl Drop for TemporaryFolder {
 /// Removes a folder and everything in it, if it exists.
 pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
     ignore_missing(fs::remove_dir_all(path))
+}
+
+/// Removes the regular files of a folder whose names `is_own` accepts, and then the folder, unless
+/// something else is in it.
+pub(crate) fn remove_files(folder: &Path, is_own: impl Fn(&str) -> bool) -> io::Result<()> {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        if is_file && entry.file_name().to_str().is_some_and(&is_own) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    match fs::remove_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::DirectoryNotEmpty => Ok(()),
+        removed => ignore_missing(removed),
+    }
 }
 
 /// Removes a file, if it exists.

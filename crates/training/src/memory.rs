@@ -31,11 +31,23 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// Returns the maximum memory of this process that the user has set, `u64::MAX` without one.
+fn process_limit() -> u64 {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let names = ["Max address space", "Max data size"];
+    let limit = |line: &str| {
+        let rest = names.iter().find_map(|name| line.strip_prefix(name))?;
+        rest.split_whitespace().next()?.parse().ok()
+    };
+    limits.lines().filter_map(limit).min().unwrap_or(u64::MAX)
+}
+
 /// Memory of the machine that a process of a run can use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineMemory {
     /// Sum of memory and swap space, or the container's limit in `/sys/fs/cgroup/memory.max` if
-    /// that is less, divided by `processes`.
+    /// that is less, divided by `processes`; or the limit of a process (`ulimit -v` or `-d`) if that
+    /// is less.
     pub total: u64,
     /// Memory that is available now without swapping, or the container's limit if that is less,
     /// divided by `processes`.
@@ -54,7 +66,9 @@ impl MachineMemory {
         let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
         let limit = limit.and_then(|text| text.trim().parse().ok());
         let limit = limit.unwrap_or(u64::MAX);
-        let [total, free] = [total, free].map(|bytes| bytes.min(limit) / processes as u64);
+        let own = process_limit();
+        let share = |bytes: u64| (bytes.min(limit) / processes as u64).min(own);
+        let [total, free] = [total, free].map(share);
         Some(Self {
             total,
             free,

@@ -146,10 +146,29 @@ fn the_prefetcher_gives_the_batches_in_order_and_each_epoch_a_smaller_last_step(
                 let left = batches - index % batches;
                 let here = (index + 1..).take(left.min(accumulate));
                 let expected: Vec<_> = here.map(|index| dataset.batch(3, index, 7)).collect();
-                assert_eq!(prefetcher.next_step(), expected, "step {step}");
+                assert_eq!(prefetcher.next_step().unwrap(), expected, "step {step}");
                 index += expected.len();
             }
         });
         assert_eq!(index, 3 * batches, "three epochs");
     }
+    // A cache that another process truncates ends the steps with an error.
+    let caches = std::fs::read_dir(folder.path().join("cache")).unwrap();
+    let tokens = caches.map(|entry| entry.unwrap().path().join("tokens"));
+    let tokens = tokens.filter(|path| path.exists()).collect::<Vec<_>>();
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&tokens[0])
+        .unwrap();
+    file.set_len(0).unwrap();
+    let error = std::thread::scope(|scope| {
+        Prefetcher::start(scope, dataset, 3, 5..100, 2, 7)
+            .next_step()
+            .unwrap_err()
+    });
+    let error = error.to_string();
+    assert!(
+        error.contains("tokens was truncated while it is in use"),
+        "{error}"
+    );
 }

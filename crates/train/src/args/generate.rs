@@ -13,7 +13,7 @@ use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 use super::check::{needs, reject, set};
 use super::input::InputArgs;
 use super::parse::{POSITIVE, number, whole_number};
-use super::search::{BeamArgs, check_batch_size, check_generation};
+use super::search::{BeamArgs, check_batch_size, check_generation, name_source};
 use super::trained::TrainedArgs;
 
 /// Flags of `generate`.
@@ -191,7 +191,8 @@ impl GenerateArgs {
         let (max_length, most) = (config.max_length, max_tokens(model));
         if max_length > most {
             let expected = format!("must be at most what the model can take ({most})");
-            return Err(UsageError::new("--max-length", max_length, expected));
+            let error = UsageError::new("--max-length", max_length, expected);
+            return Err(name_source(error, |name| self.gives(name)));
         }
         config.method = self.method(defaults.beam)?;
         config.forbidden.extend(self.forbidden(dataset)?);
@@ -199,8 +200,23 @@ impl GenerateArgs {
         set(&mut config.n_best, self.n_best);
         set(&mut config.repetition_penalty, self.repetition_penalty);
         set(&mut config.no_repeat_ngram, self.no_repeat_ngram);
-        check_generation(&config, model, self.batch_size.unwrap_or(1))?;
+        let checked = check_generation(&config, model, self.batch_size.unwrap_or(1));
+        checked.map_err(|error| name_source(error, |name| self.gives(name)))?;
         Ok(config)
+    }
+
+    /// Returns whether a flag gives a generation setting, which has its name in the files of
+    /// pretrained models. Other settings are given always.
+    fn gives(&self, name: &str) -> bool {
+        match name {
+            "num_beams" => self.beam.beam.is_some(),
+            "length_penalty" => self.beam.alpha.is_some(),
+            "max_length" => self.max_length.is_some(),
+            "min_length" => self.min_length.is_some(),
+            "repetition_penalty" => self.repetition_penalty.is_some(),
+            "no_repeat_ngram_size" => self.no_repeat_ngram.is_some(),
+            _ => true,
+        }
     }
 
     fn forbidden(&self, dataset: &dyn Dataset) -> Result<Vec<u32>, UsageError> {

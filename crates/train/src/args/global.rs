@@ -1,7 +1,7 @@
 //! Flags that every command has.
 
 use std::num::NonZero;
-use std::{fs, thread};
+use std::{env, fs, thread};
 
 use clap::{ArgAction, Args};
 use training::collective::{Collective, host};
@@ -9,12 +9,18 @@ use training::error::UsageError;
 
 use super::parse::whole_within;
 
+/// Maximum number of threads. A larger number is probably a mistake.
+const MAX_THREADS: u64 = 1024;
+
+/// Environment variable with the number of threads, which rayon reads, too.
+const VARIABLE: &str = "RAYON_NUM_THREADS";
+
 /// Flags that go with every command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct GlobalArgs {
     /// Number of threads [default: the cores, divided among the processes]
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_within(1, 1024))]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_within(1, MAX_THREADS))]
     pub threads: Option<usize>,
     /// Print only results, warnings and errors
     #[arg(long, short, global = true)]
@@ -25,22 +31,35 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// Sets the number of threads of rayon's global thread pool. The default is one for each core
-    /// that this process may use, divided by the processes of `group` that may use the same cores.
+    /// Sets the number of threads of rayon's global thread pool. The default is that of the variable
+    /// `RAYON_NUM_THREADS`, or one for each core that this process may use, divided by the processes
+    /// of `group` that may use the same cores.
     ///
     /// # Errors
     ///
-    /// A pool that cannot be created.
+    /// The variable has too large a number, or the pool cannot be created.
     pub fn apply(&self, group: &dyn Collective) -> Result<(), UsageError> {
         let share = (group.size() > 1).then(|| share_of_cores(group));
-        let Some(threads) = self.threads.or(share) else {
+        let variable = env::var(VARIABLE)
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        let variable = variable.filter(|&threads: &usize| threads > 0);
+        let name = if self.threads.is_some() {
+            "--threads"
+        } else {
+            VARIABLE
+        };
+        let Some(threads) = self.threads.or(share).or(variable) else {
             return Ok(());
         };
+        let wrong = |expected| UsageError::new(name, threads, expected);
+        if threads as u64 > MAX_THREADS {
+            return Err(wrong(format!("must be at most {MAX_THREADS}")));
+        }
         // Burn's CPU backend, the fast paths and the tokenisers all use this pool.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let built = pool.build_global();
-        let wrong = |error| format!("cannot be started ({error})");
-        built.map_err(|error| UsageError::new("--threads", threads, wrong(error)))
+        built.map_err(|error| wrong(format!("cannot be started ({error})")))
     }
 }
 

@@ -144,6 +144,27 @@ pub fn check_generation(
     Ok(())
 }
 
+/// Names a generation setting that `is_given` rejects, because no flag has given it, as in the files
+/// of the pretrained model that have it.
+pub fn name_source(error: UsageError, is_given: impl Fn(&str) -> bool) -> UsageError {
+    let name = error
+        .subject
+        .to_string()
+        .replace("--", "")
+        .replace('-', "_");
+    let name = match &*name {
+        "beam" | "width" => "num_beams",
+        "alpha" => "length_penalty",
+        "no_repeat_ngram" => "no_repeat_ngram_size",
+        name => name,
+    };
+    if is_given(name) {
+        return error;
+    }
+    let subject = format!("{name} of the model's generation settings");
+    UsageError::new(subject, error.value, error.expected)
+}
+
 /// Converts an error about a generation setting, which is named by its flag.
 fn wrong(error: &ConfigError) -> UsageError {
     let expected = format!("must be {}", error.expected);

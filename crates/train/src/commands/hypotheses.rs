@@ -9,7 +9,7 @@ use serde::Serialize;
 use training::data::parallel::is_json_lines;
 use training::error::UsageError;
 use training::inference::one_line;
-use training::run::layout::is_own;
+use training::run::layout::check_output;
 
 const FLAG: &str = "--hypotheses";
 
@@ -31,7 +31,7 @@ struct Record<'a> {
 /// Rejects a file for outputs that is `-`, ends in `.gz`, is among a run's own files or is one of
 /// `inputs`.
 pub(super) fn check_outputs<'a>(
-    flag: &str,
+    flag: &'static str,
     path: &Path,
     inputs: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Result<(), UsageError> {
@@ -42,12 +42,10 @@ pub(super) fn check_outputs<'a>(
         "must be a file"
     } else if path.extension().is_some_and(|extension| extension == "gz") {
         "must be a name without .gz, since the file is not compressed"
-    } else if is_own(path) {
-        "is among a run's own files"
     } else if inputs.into_iter().any(same) {
         "is a file of the texts, and would be lost"
     } else {
-        return Ok(());
+        return check_output(flag, path);
     };
     Err(UsageError::new(flag, path.display(), what))
 }

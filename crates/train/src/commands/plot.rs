@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use training::error::{UsageError, quote};
 use training::run::RunData;
 use training::run::checkpoint::TrainedRun;
-use training::run::layout::check_names;
+use training::run::layout::{check_names, check_output};
 
 use crate::args::PlotArgs;
 use crate::args::flags::describe;
@@ -23,6 +23,9 @@ use crate::terminal::output;
 /// written.
 pub fn run(args: &PlotArgs) -> Result<()> {
     args.check()?;
+    if let Some(folder) = &args.output {
+        check_output("--output", folder)?;
+    }
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| RunData::read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;

@@ -7,6 +7,7 @@ use burn::tensor::Device;
 use training::error::{UsageError, unwritable};
 use training::files::{replace_whole, write_whole};
 use training::pretrained::is_pretrained;
+use training::run::layout::check_output;
 use training::run::{RunData, labels, unusable};
 
 use crate::args::flags::describe;
@@ -23,7 +24,13 @@ use crate::terminal::output;
 /// page cannot be written.
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let path = args.path();
-    check_output(&path)?;
+    let folder = path.is_dir().then(|| path.display());
+    reject(
+        "--output",
+        folder,
+        "is a folder; name a file, such as report.html",
+    )?;
+    check_output("--output", &path)?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
@@ -59,16 +66,6 @@ fn read(folder: &Path) -> Result<RunData, UsageError> {
 fn examine(args: &ReportArgs, folder: &Path, device: &Device) -> Result<Examined, String> {
     let examined = Examined::of(folder, args.checkpoint, device, args.examples);
     examined.map_err(|error| describe(&error))
-}
-
-/// Rejects a path that is a folder, before the runs are read.
-fn check_output(path: &Path) -> Result<(), UsageError> {
-    let folder = path.is_dir().then(|| path.display());
-    reject(
-        "--output",
-        folder,
-        "is a folder; name a file, such as report.html",
-    )
 }
 
 /// Writes the page, and creates its folder if it is missing.

@@ -25,6 +25,9 @@ pub use output::Verbosity;
 pub use prompt::{Prompt, Reply};
 pub use run_view::RunView;
 
+#[cfg(unix)]
+use std::sync::Arc;
+
 /// Prepares the terminal for the output of the program.
 ///
 /// Sets the verbosity and the colours, shows the messages of the crate `training`, and makes a
@@ -38,6 +41,9 @@ pub fn set_up(verbosity: Verbosity, may_have_colors: bool) {
         console::set_colors_enabled_stderr(false);
     }
     notes::listen();
+    // A file that reaches `ulimit -f` is then an error of the write, as on a full disk.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !training::contain::is_contained() {

@@ -16,6 +16,8 @@ use super::output;
 /// Maximum number of lines in the history.
 const HISTORY: usize = 1000;
 
+const NOT_UTF_8: &str = "the line is not UTF-8";
+
 /// What the user typed at a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -73,7 +75,15 @@ impl Prompt {
         if let Some(line) = self.pasted.pop_front() {
             return Ok(Reply::Line(line));
         }
-        match self.editor.readline(prompt) {
+        let read = loop {
+            match self.editor.readline(prompt) {
+                Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
+                    output::error(NOT_UTF_8);
+                }
+                read => break read,
+            }
+        };
+        match read {
             Ok(text) => {
                 self.pasted.extend(text.lines().map(String::from));
                 for line in text.lines() {

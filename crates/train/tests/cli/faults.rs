@@ -14,7 +14,7 @@ use transformer::weights;
 #[cfg(unix)]
 use super::make_pipe;
 use super::task::{COPY, SIZE};
-use super::{json, output, run, succeed, text};
+use super::{json, output, rejected, run, succeed, text};
 
 /// Checks that a command fails with this exit code and a message that contains these parts.
 fn fails(output: &Output, code: i32, parts: &[&str]) {
@@ -289,4 +289,126 @@ fn a_named_pipe_in_a_run_is_never_waited_for() {
     // The report does not need `environment.json`.
     fs::remove_file(run_folder.join("environment.json")).unwrap();
     run(path, "report latest");
+}
+
+#[test]
+fn no_output_replaces_a_file_of_a_run_or_is_inside_its_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    run(path, &format!("fit {COPY} --run-dir run"));
+    std::fs::write(path.join("lines"), "1 2\n").unwrap();
+    std::fs::write(path.join("pairs.tsv"), "a b\tb a\n").unwrap();
+    let weights = "run/checkpoints/step-12/model.safetensors";
+    let texts = "fit --task text --train pairs.tsv --valid pairs.tsv";
+    for line in [
+        "report run --output run/config.json",
+        "report run --output ./run/../run/none/../status.json",
+        "plot run --output run/checkpoints",
+        "export run --layout torch-nn --force --output run/metrics.jsonl",
+        "export run --layout t5 --force --folder run",
+        "export run --web --force --output run/environment.json",
+        &format!("import {weights} --force --output run/checkpoints/step-12/model.safetensors"),
+        &format!("import {weights} --run-dir run/checkpoints/step-9"),
+        "eval run --hypotheses run/summary.json",
+        "generate run --input lines --output run/checkpoints/outputs",
+        &format!("fit {COPY} --run-dir run/checkpoints/step-9"),
+        &format!("{texts} --run-dir new --cache run/checkpoints/cache"),
+    ] {
+        rejected(path, line, &["among the own files of the run"]);
+    }
+    assert_eq!(
+        std::fs::read_dir(path.join("run/checkpoints"))
+            .unwrap()
+            .count(),
+        1
+    );
+    // What is beside these files is the user's choice.
+    run(path, "report run --output run/page.html");
+    run(path, "eval run --hypotheses run/outputs");
+}
+
+/// Runs the program in a shell, after `begin`.
+#[cfg(target_os = "linux")]
+fn after(folder: &Path, begin: &str, line: &str) -> Output {
+    let program = assert_cmd::cargo::cargo_bin("train");
+    let script = format!("{begin} {} {line}", program.display());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &script]).current_dir(folder);
+    shell.output().unwrap()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn limits_of_the_system_are_errors_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let threads = after(path, "RAYON_NUM_THREADS=20000", "backends");
+    fails(
+        &threads,
+        2,
+        &["RAYON_NUM_THREADS 20000: must be at most 1024"],
+    );
+    let version = after(path, "exec", "--version > /dev/full");
+    fails(&version, 1, &["error: cannot write to standard output"]);
+    let large = after(
+        path,
+        "ulimit -f 8; exec",
+        &format!("fit {COPY} --run-dir large"),
+    );
+    fails(&large, 1, &["cannot write"]);
+    for limit in ["-v", "-d"] {
+        let begin = format!("ulimit {limit} 6000000; exec");
+        let memory = after(
+            path,
+            &begin,
+            "fit --task copy --d-model 8192 --layers 12 --steps 1",
+        );
+        fails(&memory, 2, &["memory"]);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_folder_whose_name_is_not_utf_8_is_listed() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    run(path, &format!("fit {COPY} --run-dir run"));
+    let name = std::ffi::OsStr::from_bytes(b"run-\xff");
+    std::fs::rename(path.join("run"), path.join(name)).unwrap();
+    run(path, &format!("fit {COPY} --run-dir run"));
+    assert_eq!(run(path, "runs . --json").lines().count(), 2);
+    assert_eq!(run(path, "runs .").lines().count(), 3);
+}
+
+#[test]
+fn a_wrong_value_of_a_models_files_is_not_reported_as_a_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let fixtures = "../transformer/tests/fixtures/families/bart";
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures);
+    std::fs::create_dir(path.join("model")).unwrap();
+    for file in std::fs::read_dir(fixtures).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), path.join("model").join(file.file_name())).unwrap();
+    }
+    let settings = path.join("model/generation_config.json");
+    let whole = json(&settings);
+    std::fs::write(path.join("lines"), "w10\n").unwrap();
+    for (name, value, flag) in [
+        ("repetition_penalty", "5000.0", "--repetition-penalty 2"),
+        ("num_beams", "100000000000", "--beam 2"),
+    ] {
+        let mut wrong = whole.clone();
+        wrong[name] = serde_json::from_str(value).unwrap();
+        std::fs::write(&settings, wrong.to_string()).unwrap();
+        let line = "generate model --max-length 3 --input lines";
+        let error = output(path, line);
+        fails(
+            &error,
+            2,
+            &[&format!("error: {name} of the model's generation settings")],
+        );
+        run(path, &format!("{line} {flag}"));
+    }
 }

@@ -170,6 +170,22 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
 }
 
 #[test]
+fn a_byte_that_is_not_utf_8_does_not_end_the_prompt() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = trained(folder.path(), "1 2 3\n");
+    let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], None);
+    terminal.wait_for("source> ");
+    terminal.keyboard.write_all(b"4 \xff").unwrap();
+    terminal.wait_for("error: the line is not UTF-8");
+    terminal.wait_for("source> ");
+    terminal.send("1 2 3\r");
+    terminal.wait_for(&format!("\n{}\r\n", expected[0]));
+    terminal.wait_for("source> ");
+    terminal.send(CTRL_D);
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
 fn a_history_that_cannot_be_written_is_mentioned_once() {
     let folder = tempfile::tempdir().unwrap();
     trained(folder.path(), "1\n");

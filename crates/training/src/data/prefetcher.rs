@@ -1,9 +1,12 @@
 //! A background thread that prepares the examples of the next training steps.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::Scope;
+use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
+
+use anyhow::Result;
 
 use super::{Dataset, Example};
 
@@ -49,13 +52,13 @@ pub fn step_examples(
 /// let first_examples = std::thread::scope(|scope| {
 ///     let mut prefetcher = Prefetcher::start(scope, &task, 7, 0..10, 2, 32);
 ///     prefetcher.next_step()
-/// });
+/// })?;
 /// assert_eq!(first_examples.len(), 2);
 /// assert_eq!(first_examples[1].len(), 32);
-/// # Ok::<(), training::error::UsageError>(())
+/// # Ok::<(), anyhow::Error>(())
 /// ```
 pub struct Prefetcher {
-    steps: Receiver<StepExamples>,
+    steps: Receiver<thread::Result<StepExamples>>,
     waited: Duration,
 }
 
@@ -76,8 +79,10 @@ impl Prefetcher {
         let (sender, receiver) = sync_channel(AHEAD);
         scope.spawn(move || {
             for step in steps {
-                let examples = step_examples(dataset, seed, step, accumulate, batch_size);
-                if sender.send(examples).is_err() {
+                let make = || step_examples(dataset, seed, step, accumulate, batch_size);
+                let made = catch_unwind(AssertUnwindSafe(make));
+                let has_failed = made.is_err();
+                if sender.send(made).is_err() || has_failed {
                     return;
                 }
             }
@@ -90,14 +95,22 @@ impl Prefetcher {
 
     /// Returns the examples of the next step. Waits until they are ready.
     ///
+    /// # Errors
+    ///
+    /// The error with which the data set has unwound, such as that of a truncated token cache.
+    ///
     /// # Panics
     ///
     /// If all steps have been returned already, or the data set panicked.
-    pub fn next_step(&mut self) -> StepExamples {
+    pub fn next_step(&mut self) -> Result<StepExamples> {
         let start = Instant::now();
         let examples = self.steps.recv().expect("the data set makes examples");
         self.waited += start.elapsed();
-        examples
+        examples.map_err(|panic| {
+            *panic
+                .downcast()
+                .unwrap_or_else(|panic| resume_unwind(panic))
+        })
     }
 
     /// Returns the total time that calls of [`next_step`](Self::next_step) have waited.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::{CACHE, RUNS};
-use super::layout::{CONFIG, METRICS, SUMMARY, cannot_write_file, check_names};
+use super::layout::{CONFIG, METRICS, SUMMARY, cannot_write_file, check_names, check_output};
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::{MetricsLog, MetricsPosition};
 use super::new_folder::{RUN_DIR, claim, next_free};
@@ -123,6 +123,7 @@ impl RunFolder {
     ///
     /// If `run_dir` equals `caches`, is not empty, or cannot be read as a folder.
     pub fn check(run_dir: Option<&Path>, caches: &Path) -> Result<(), UsageError> {
+        check_output("cache", caches)?;
         let Some(path) = run_dir else {
             return Ok(());
         };
@@ -133,7 +134,7 @@ impl RunFolder {
         if path.exists() {
             claim(path)?;
         }
-        Ok(())
+        check_output(RUN_DIR, path)
     }
 
     /// Returns the default folder of cached tokenisers and tokenised corpora, which is `cache`

@@ -1,7 +1,7 @@
 //! Names of the files in a run folder, and errors about files and folders that cannot be used.
 
 use std::io;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf, absolute};
 
 use serde::de::DeserializeOwned;
 
@@ -13,6 +13,9 @@ pub const CONFIG: &str = "config.json";
 
 /// Metrics of every step and evaluation, one line of JSON each.
 pub const METRICS: &str = "metrics.jsonl";
+
+/// A damaged `metrics.jsonl` that a resumed run has repaired, as it was.
+pub(super) const DAMAGED: &str = "metrics.damaged.jsonl";
 
 /// Results of the finished run.
 pub const SUMMARY: &str = "summary.json";
@@ -43,28 +46,6 @@ const FILES: [&str; 7] = [CONFIG, METRICS, SUMMARY, STATUS, ENVIRONMENT, LENGTHS
 
 /// Names of a run's folders.
 const FOLDERS: [&str; 2] = [CHECKPOINTS, PICTURES];
-
-/// Returns whether a path is one of a run's own files, or is in one of its folders.
-pub fn is_own(path: &Path) -> bool {
-    let parent = path.parent().map(|parent| Path::new(".").join(parent));
-    let parent = parent.and_then(|parent| parent.canonicalize().ok());
-    let (Some(parent), Some(name)) = (parent, path.file_name()) else {
-        return false;
-    };
-    let path = path.canonicalize().unwrap_or_else(|_| parent.join(name));
-    let is_own = |run: &Path| {
-        let within = path.strip_prefix(run).ok().and_then(|it| it.iter().next());
-        let name = within.unwrap_or_default().to_string_lossy();
-        let is_run = [METRICS, CHECKPOINTS]
-            .iter()
-            .any(|name| run.join(name).exists());
-        let mut names = FILES.iter().chain(&FOLDERS);
-        run.join(CONFIG).exists()
-            && is_run
-            && (name.ends_with("tokenizer.json") || names.any(|own| *own == name))
-    };
-    path.ancestors().skip(1).any(is_own)
-}
 
 /// Checks that a run's files are regular files, and that its folders are folders.
 ///
@@ -98,6 +79,75 @@ pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageErr
         }
     }
     Ok(())
+}
+
+/// Rejects an output that would replace a file of a run, or that would be inside the checkpoints of
+/// a run, which training removes. `name` is the name of the output in the error.
+///
+/// # Errors
+///
+/// If `path`, a file or a folder, is in such a place.
+pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
+    let whole = resolved(path);
+    let is_inside = |run: &Path| {
+        let inside = whole
+            .strip_prefix(run)
+            .ok()
+            .and_then(|path| path.iter().next());
+        let is_run = run.join(CONFIG).exists() && run.join(STATUS).exists();
+        is_run && inside.is_some_and(|own| is_own(&own.to_string_lossy()))
+    };
+    match whole.ancestors().skip(1).find(|run| is_inside(run)) {
+        None => Ok(()),
+        Some(run) => {
+            let what = format!(
+                "is among the own files of the run {}; name another path",
+                run.display()
+            );
+            Err(UsageError::argument(name, path.display(), what))
+        }
+    }
+}
+
+/// Returns whether an entry of a run folder has a name that a run gives to its own files.
+fn is_own(name: &str) -> bool {
+    let names = [
+        CONFIG,
+        METRICS,
+        SUMMARY,
+        STATUS,
+        ENVIRONMENT,
+        LENGTHS,
+        LOCK,
+        CHECKPOINTS,
+        DAMAGED,
+    ];
+    names.contains(&name)
+        || name.ends_with("tokenizer.json")
+        || name.starts_with("events.out.tfevents.")
+}
+
+/// Returns a path without links and `..`. What does not exist of it is taken as it is named.
+fn resolved(path: &Path) -> PathBuf {
+    let path = absolute(path).unwrap_or(path.into());
+    let found = path
+        .ancestors()
+        .find_map(|known| Some((known, known.canonicalize().ok()?)));
+    let Some((known, mut whole)) = found else {
+        return path;
+    };
+    for part in path
+        .strip_prefix(known)
+        .into_iter()
+        .flat_map(Path::components)
+    {
+        if part == Component::ParentDir {
+            whole.pop();
+        } else {
+            whole.push(part);
+        }
+    }
+    whole
 }
 
 /// Returns the error that a run's file or folder, `path`, cannot be used. `what` says why. The

@@ -8,12 +8,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::curves::parse_line;
-use super::layout::METRICS;
+use super::layout::{DAMAGED, METRICS};
 use crate::files::{hex, open_or_create, replace_whole};
 use crate::notes;
-
-/// Name of the file that keeps the contents of a damaged `metrics.jsonl` after its repair.
-const DAMAGED: &str = "metrics.damaged.jsonl";
 
 /// Length and checksum of `metrics.jsonl` at a checkpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

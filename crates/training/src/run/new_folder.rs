@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::layout::{CONFIG, LOCK, cannot_write, check_names};
+use super::layout::{CONFIG, LOCK, cannot_write, check_names, check_output};
 use crate::error::UsageError;
 
 /// Name of the argument for the folder of a new run, as errors show it.
@@ -14,6 +14,7 @@ pub(super) const RUN_DIR: &str = "run_dir";
 /// Creates the folder `path` if it does not exist, and rejects a folder that is not empty. Files
 /// that a killed process may have left do not count.
 pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
+    check_output(RUN_DIR, path)?;
     let mut entries = entries(path)?;
     // Files that `is_left` accepts do not count, because a process that was killed before it wrote
     // `config.json` may have left them.

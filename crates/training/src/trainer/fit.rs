@@ -358,7 +358,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let steps = config.optimization.steps;
         let begun = Instant::now();
         let step = self.state.step + 1;
-        let examples = prefetcher.next_step();
+        let examples = prefetcher.next_step()?;
         let scale = self.state.loss_scale.as_mut();
         let (learner, group) = (&mut self.learner, self.group);
         let taken = take_step(learner, config, step, examples, scale, group);

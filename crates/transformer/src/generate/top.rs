@@ -1,5 +1,7 @@
 //! Selection of the largest logits, and the log-sum-exp of logits.
 
+use std::cmp::Ordering;
+
 /// A candidate: a row (a target being decoded), a token that may extend it, and a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
@@ -10,20 +12,32 @@ pub(super) struct Scored {
     pub token: u32,
 }
 
+impl Scored {
+    /// Orders candidates from best to worst, and those of equal value as they were offered.
+    fn rank(&self, other: &Self) -> Ordering {
+        let by_value = other.value.total_cmp(&self.value);
+        by_value.then((self.row, self.token).cmp(&(other.row, other.token)))
+    }
+}
+
 /// The best `k` candidates, sorted from best to worst.
 ///
 /// Candidates of equal value are in the order in which they were offered.
 pub(super) struct Top {
+    /// The best candidates so far, in no order, and others that [`prune`](Self::prune) drops.
     best: Vec<Scored>,
     k: usize,
+    /// Value that a candidate must exceed.
+    least: f64,
 }
 
 impl Top {
     /// Creates an empty list of at most `k` candidates.
     pub fn new(k: usize) -> Self {
         Self {
-            best: Vec::with_capacity(k + 1),
+            best: Vec::new(),
             k,
+            least: f64::NEG_INFINITY,
         }
     }
 
@@ -41,7 +55,10 @@ impl Top {
             for (&logit, token) in chunk.iter().zip(begin..) {
                 let value = f64::from(logit) + offset;
                 if self.takes(value) {
-                    self.insert(Scored { value, row, token });
+                    self.best.push(Scored { value, row, token });
+                    if self.best.len() == 2 * self.k {
+                        self.prune();
+                    }
                 }
             }
         }
@@ -49,21 +66,20 @@ impl Top {
 
     /// Returns whether a candidate of this value would be kept.
     fn takes(&self, value: f64) -> bool {
-        match self.best.get(self.k - 1) {
-            Some(worst) => value > worst.value,
-            None => value > f64::NEG_INFINITY,
-        }
+        value > self.least
     }
 
-    /// Inserts a candidate. Drops the worst candidate if there are then more than `k`.
-    fn insert(&mut self, candidate: Scored) {
-        let place = self.best.partition_point(|c| c.value >= candidate.value);
-        self.best.insert(place, candidate);
+    /// Drops all but the best `k` of at least `k` candidates.
+    fn prune(&mut self) {
+        let (_, worst, _) = self.best.select_nth_unstable_by(self.k - 1, Scored::rank);
+        self.least = worst.value;
         self.best.truncate(self.k);
     }
 
     /// Returns the candidates, sorted from best to worst.
-    pub fn into_sorted(self) -> Vec<Scored> {
+    pub fn into_sorted(mut self) -> Vec<Scored> {
+        self.best.sort_unstable_by(Scored::rank);
+        self.best.truncate(self.k);
         self.best
     }
 }

@@ -10,6 +10,7 @@ use training::error::UsageError;
 use training::files::write_whole;
 use training::pretrained::write_folder;
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
+use training::run::layout::{self, CONFIG};
 use training::run::single_file;
 use transformer::weights::{
     self, Contents, Dtype, ImportOptions, Imported, Layout, Parameters, WeightsError, WeightsFile,
@@ -113,6 +114,7 @@ fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
         check_output(&output, args.force)?;
         return Ok(output);
     };
+    layout::check_output("--folder", &folder.join(CONFIG))?;
     let reject = |what: &str| Err(UsageError::new("--folder", folder.display(), what));
     if let Some(layout) = args.layout
         && !layout.is_hugging_face()

@@ -10,14 +10,16 @@ use anyhow::{Context, Result};
 use burn::tensor::DType;
 use training::error::UsageError;
 use training::files::write_whole_by;
+use training::run::layout;
 use transformer::weights::{self, Dtype, Parameters, dequantize};
 
 use crate::number::bytes;
 use crate::terminal::output;
 
-/// Rejects a path that is not that of a regular file, or whose folder does not exist. Also rejects
-/// an existing file unless `force` is true.
+/// Rejects a path that is not that of a regular file, whose folder does not exist, or that is a
+/// run's own. Also rejects an existing file unless `force` is true.
 pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
+    layout::check_output("--output", path)?;
     let reject = |what: &str| Err(UsageError::new("--output", path.display(), what));
     if path.is_dir() {
         return reject("is a folder, but must be a file");

@@ -11,7 +11,9 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::ops::Deref;
+use std::panic::resume_unwind;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use memmap2::Mmap;
@@ -63,12 +65,40 @@ struct Manifest {
 
 /// The pairs of a corpus as token ids, in memory-mapped files.
 pub struct TokenCache {
-    tokens: Mmap,
-    index: Mmap,
+    tokens: Mapped,
+    index: Mapped,
     /// Number of bytes per token id.
     width: u64,
     /// Counts of what was read from the corpus.
     pub stats: CorpusStats,
+}
+
+/// A file that is mapped into memory.
+struct Mapped {
+    path: PathBuf,
+    file: File,
+    bytes: Mmap,
+}
+
+impl Mapped {
+    /// Unwinds with an error if another process has truncated the file, because reading what is no
+    /// longer there would end this process by a signal.
+    fn check(&self) {
+        let length = self.file.metadata().map_or(0, |file| file.len());
+        if length < self.bytes.len() as u64 {
+            let path = self.path.display();
+            let what = "was truncated while it is in use; resume the run, which makes it again";
+            resume_unwind(Box::new(anyhow::anyhow!("{path} {what}")));
+        }
+    }
+}
+
+impl Deref for Mapped {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
 }
 
 impl TokenCache {
@@ -176,7 +206,11 @@ impl TokenCache {
     }
 
     /// Returns the ids of a pair's source and target, without begin and end symbol.
+    ///
+    /// Unwinds with an [`anyhow::Error`] if the cache's files have been truncated.
     pub fn pair(&self, pair: usize) -> [Vec<u32>; 2] {
+        self.tokens.check();
+        self.index.check();
         let (start, [source, target]) = self.entry(pair);
         let start = start as usize;
         let ids = |start: usize, length: usize| -> Vec<u32> {
@@ -225,13 +259,17 @@ fn all_below<T: Copy + Into<u32>>(ids: &[T], size: usize) -> bool {
 }
 
 #[allow(unsafe_code)]
-fn map(path: &Path) -> Result<Mmap> {
+fn map(path: &Path) -> Result<Mapped> {
     // SAFETY: This library never writes to the files once their folder has its final name. If
-    // another process truncates a file while it is read, this process gets a bus error, as with any
-    // mapped file. If another process changes a file, its bytes are still valid numbers, and bounds
-    // are checked.
-    let map = open_regular(path).and_then(|file| unsafe { Mmap::map(&file) });
-    map.with_context(|| path.display().to_string())
+    // another process truncates a file in the moment between `Mapped::check` and a read, this
+    // process gets a bus error, as with any mapped file. If another process changes a file, its
+    // bytes are still valid numbers, and bounds are checked.
+    let mapped = open_regular(path).and_then(|file| {
+        let bytes = unsafe { Mmap::map(&file)? };
+        let path = path.into();
+        Ok(Mapped { path, file, bytes })
+    });
+    mapped.with_context(|| path.display().to_string())
 }
 
 /// Tokenises a corpus and writes the files of its cache into `folder`.

@@ -14,8 +14,8 @@ use transformer::weights::Parameters;
 
 use crate::error::UsageError;
 use crate::files::{
-    TemporaryFolder, open_regular, read_regular, remove_file, remove_folder, sync_folder,
-    write_through,
+    TemporaryFolder, open_regular, read_regular, remove_file, remove_files, remove_folder,
+    sync_folder, write_through,
 };
 use crate::run::layout::CHECKPOINTS;
 use manifest::{FileEntry, Manifest};
@@ -301,10 +301,17 @@ impl Checkpoints {
         newer.try_for_each(|newer| self.remove(newer))
     }
 
+    /// Removes the files of a checkpoint, and its folder unless something else is in it.
     fn remove(&self, step: usize) -> Result<()> {
         let path = self.path(step);
+        let manifest = read_regular(&path.join(MANIFEST), 16).ok();
+        let manifest = manifest.and_then(|json| serde_json::from_slice::<Manifest>(&json).ok());
+        let is_own = |name: &str| match &manifest {
+            Some(manifest) => manifest.files.contains_key(name),
+            None => name.ends_with(".safetensors") || name.ends_with(".json"),
+        };
         // The manifest is removed first, so that a half-removed checkpoint counts as damaged.
-        let removed = remove_file(&path.join(MANIFEST)).and_then(|()| remove_folder(&path));
+        let removed = remove_file(&path.join(MANIFEST)).and_then(|()| remove_files(&path, is_own));
         removed.with_context(|| format!("cannot remove {}", path.display()))
     }
 

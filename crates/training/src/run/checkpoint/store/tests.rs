@@ -41,6 +41,24 @@ fn a_saved_checkpoint_can_be_read() {
 }
 
 #[test]
+fn what_a_run_did_not_write_is_kept() {
+    let (_run, checkpoints) = checkpoints(&[3, 9]);
+    let note = checkpoints.path(9).join("note");
+    let other = checkpoints.path(9).join("run/config.json");
+    fs::write(&note, "mine").unwrap();
+    fs::create_dir(other.parent().unwrap()).unwrap();
+    fs::write(&other, "{}").unwrap();
+    checkpoints.remove_after(3).unwrap();
+    assert!(note.exists() && other.exists() && !checkpoints.path(9).join("a").exists());
+    save(&checkpoints, 9);
+    checkpoints.tidy();
+    assert!(note.exists() && other.exists());
+    assert_eq!(checkpoints.read(9).unwrap().get("a").unwrap(), [9; 5]);
+    checkpoints.prune(0, &[]).unwrap();
+    assert!(note.exists() && other.exists() && !checkpoints.path(3).exists());
+}
+
+#[test]
 fn checkpoints_are_new_until_their_folder_has_a_file() {
     let run = tempfile::tempdir().unwrap();
     let checkpoints = Checkpoints::of(run.path());
