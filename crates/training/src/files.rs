@@ -372,16 +372,18 @@ mod tests {
         let path = parent.path().join("whole");
         for text in ["first", "second"] {
             let folder = TemporaryFolder::beside(&path).unwrap();
-            fs::write(folder.path().join(text), text).unwrap();
+            fs::write(folder.path().join("file"), text).unwrap();
             folder.becomes(&path).unwrap();
-            assert_eq!(names(&path), [text]);
+            assert_eq!(fs::read_to_string(path.join("file")).unwrap(), text);
             assert_eq!(names(parent.path()), ["whole"]);
+            // A file of the user's own stays.
+            fs::write(path.join("own"), "").unwrap();
         }
         let abandoned = TemporaryFolder::beside(&path).unwrap();
         fs::write(abandoned.path().join("third"), "third").unwrap();
         assert_eq!(names(parent.path()).len(), 2);
         drop(abandoned);
         assert_eq!(names(parent.path()), ["whole"]);
-        assert_eq!(names(&path), ["second"]);
+        assert_eq!(names(&path), ["file", "own"]);
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn check_outputs<'a>(
     } else if inputs.into_iter().any(same) {
         "is a file of the texts, and would be lost"
     } else {
-        return check_output(flag, path);
+        return check_output(flag.trim_start_matches('-'), path);
     };
     Err(UsageError::new(flag, path.display(), what))
 }

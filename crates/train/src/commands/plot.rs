@@ -24,7 +24,7 @@ use crate::terminal::output;
 pub fn run(args: &PlotArgs) -> Result<()> {
     args.check()?;
     if let Some(folder) = &args.output {
-        check_output("--output", folder)?;
+        check_output("output", folder)?;
     }
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| RunData::read(folder));

@@ -30,7 +30,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
         folder,
         "is a folder; name a file, such as report.html",
     )?;
-    check_output("--output", &path)?;
+    check_output("output", &path)?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;

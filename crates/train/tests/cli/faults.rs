@@ -307,8 +307,10 @@ fn no_output_replaces_a_file_of_a_run_or_is_inside_its_checkpoints() {
         "export run --layout torch-nn --force --output run/metrics.jsonl",
         "export run --layout t5 --force --folder run",
         "export run --web --force --output run/environment.json",
-        &format!("import {weights} --force --output run/checkpoints/step-12/model.safetensors"),
-        &format!("import {weights} --run-dir run/checkpoints/step-9"),
+        &format!(
+            "import {weights} --heads 2 --force --output run/checkpoints/step-12/model.safetensors"
+        ),
+        &format!("import {weights} --heads 2 --run-dir run/checkpoints/step-9"),
         "eval run --hypotheses run/summary.json",
         "generate run --input lines --output run/checkpoints/outputs",
         &format!("fit {COPY} --run-dir run/checkpoints/step-9"),
@@ -361,9 +363,9 @@ fn limits_of_the_system_are_errors_in_words() {
         let memory = after(
             path,
             &begin,
-            "fit --task copy --d-model 8192 --layers 12 --steps 1",
+            "fit --task copy --d-model 2048 --layers 12 --steps 1",
         );
-        fails(&memory, 2, &["memory"]);
+        fails(&memory, 2, &["but there are 6.1 GB"]);
     }
 }
 
@@ -385,7 +387,7 @@ fn a_folder_whose_name_is_not_utf_8_is_listed() {
 fn a_wrong_value_of_a_models_files_is_not_reported_as_a_flag() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    let fixtures = "../transformer/tests/fixtures/families/bart";
+    let fixtures = "../transformer/tests/fixtures/families/t5";
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures);
     std::fs::create_dir(path.join("model")).unwrap();
     for file in std::fs::read_dir(fixtures).unwrap() {
@@ -395,20 +397,15 @@ fn a_wrong_value_of_a_models_files_is_not_reported_as_a_flag() {
     let settings = path.join("model/generation_config.json");
     let whole = json(&settings);
     std::fs::write(path.join("lines"), "w10\n").unwrap();
-    for (name, value, flag) in [
-        ("repetition_penalty", "5000.0", "--repetition-penalty 2"),
-        ("num_beams", "100000000000", "--beam 2"),
+    for (name, value) in [
+        ("repetition_penalty", "5000.0"),
+        ("num_beams", "100000000000"),
     ] {
         let mut wrong = whole.clone();
         wrong[name] = serde_json::from_str(value).unwrap();
         std::fs::write(&settings, wrong.to_string()).unwrap();
-        let line = "generate model --max-length 3 --input lines";
-        let error = output(path, line);
-        fails(
-            &error,
-            2,
-            &[&format!("error: {name} of the model's generation settings")],
-        );
-        run(path, &format!("{line} {flag}"));
+        let error = output(path, "generate model --max-length 3 --input lines");
+        fails(&error, 2, &["generation settings", name]);
+        assert!(!String::from_utf8_lossy(&error.stderr).contains("--"));
     }
 }

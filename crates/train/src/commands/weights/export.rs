@@ -114,7 +114,7 @@ fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
         check_output(&output, args.force)?;
         return Ok(output);
     };
-    layout::check_output("--folder", &folder.join(CONFIG))?;
+    layout::check_output("folder", &folder.join(CONFIG))?;
     let reject = |what: &str| Err(UsageError::new("--folder", folder.display(), what));
     if let Some(layout) = args.layout
         && !layout.is_hugging_face()

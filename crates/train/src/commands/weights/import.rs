@@ -9,7 +9,7 @@ use training::data::{DataConfig, Dataset, Sides};
 use training::error::UsageError;
 use training::pretrained::{Languages, PretrainedModel};
 use training::run::checkpoint::{self, Checkpoints, Content};
-use training::run::{RunFolder, TrainingState};
+use training::run::{RunFolder, TrainingState, layout};
 use transformer::weights::{
     self, Contents, ImportOptions, Imported, Layout, ModelFolder, Parameters, WeightsError,
     WeightsFile,
@@ -34,6 +34,9 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     let _pages = return_freed_pages();
     if let Some(path) = &args.output {
         check_output(path, args.force)?;
+    }
+    if let Some(run) = &args.run_dir {
+        layout::check_output("run_dir", run)?;
     }
     let unfit = |error| wrong(&args.file, error);
     let options = args.options()?;

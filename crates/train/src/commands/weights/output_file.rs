@@ -19,7 +19,7 @@ use crate::terminal::output;
 /// Rejects a path that is not that of a regular file, whose folder does not exist, or that is a
 /// run's own. Also rejects an existing file unless `force` is true.
 pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
-    layout::check_output("--output", path)?;
+    layout::check_output("output", path)?;
     let reject = |what: &str| Err(UsageError::new("--output", path.display(), what));
     if path.is_dir() {
         return reject("is a folder, but must be a file");
