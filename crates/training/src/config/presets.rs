@@ -14,6 +14,7 @@ const OF_TEXTS: &[&str] = &[
     "optimization.epochs=10",
     "optimization.optimizer.clip_norm=1",
     "optimization.label_smoothing=0.1",
+    "evaluation.best_by=bleu",
     "evaluation.validation_size=2000",
     "evaluation.test_size=2000",
 ];
@@ -171,6 +172,7 @@ impl RunConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::BestBy;
 
     #[test]
     fn every_preset_makes_a_run() {
@@ -191,6 +193,8 @@ mod tests {
             let config = RunConfig::of_preset(preset.name).unwrap();
             let is_task = RunConfig::of_task(preset.name).is_some();
             assert_eq!(config.data.name() == "text", !is_task, "{}", preset.name);
+            let is_by_bleu = config.evaluation.best_by == BestBy::Bleu;
+            assert_eq!(is_by_bleu, !is_task, "{}", preset.name);
         }
         assert_eq!(RunConfig::of_preset("small"), RunConfig::of_task("text"));
         for name in ["text", "large"] {
