@@ -86,7 +86,8 @@ impl Best {
 }
 
 impl TrainingState {
-    /// Returns the [step of the run's model](Best::model_step).
+    /// Returns the step of the checkpoint that is the run's model: that of the best evaluation, or
+    /// the last one if there was none.
     pub fn model_step(&self) -> usize {
         Best::model_step(self.best, self.step)
     }

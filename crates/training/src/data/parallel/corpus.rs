@@ -90,7 +90,7 @@ pub struct Pair {
 pub struct ReadOptions {
     /// Whether invalid UTF-8 is replaced; otherwise it is an error.
     pub lossy: bool,
-    /// Whether a side that is longer than [`LONGEST_TEXT`] is truncated; otherwise its pair is
+    /// Whether a side that is longer than 64 KiB is truncated; otherwise its pair is
     /// skipped.
     pub truncates: bool,
     /// Whether pairs with an empty side are kept; otherwise they are skipped.
@@ -106,9 +106,9 @@ pub struct CorpusStats {
     pub empty: u64,
     /// Number of lines in which invalid UTF-8 was replaced.
     pub replaced: u64,
-    /// Number of pairs skipped because the source or the target is longer than [`LONGEST_TEXT`].
+    /// Number of pairs skipped because the source or the target is longer than 64 KiB.
     pub too_long: u64,
-    /// Number of pairs of which a side was truncated to [`LONGEST_TEXT`].
+    /// Number of pairs of which a side was truncated to 64 KiB.
     pub truncated: u64,
 }
 
