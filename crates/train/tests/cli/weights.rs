@@ -262,7 +262,7 @@ fn int8_files_give_what_the_flag_gives() {
     let folder = folder.path();
     let task = "--symbols 9 --max-length 5";
     run(folder, &format!("fit {TINY} {task} --run-dir trained"));
-    let export = "export trained --layout native --dtype int8 --output small.safetensors";
+    let export = "export trained --dtype int8 --output small.safetensors";
     run(folder, export);
     assert!(run(folder, "inspect small.safetensors").contains("int8"));
     let import = "import small.safetensors --run-dir small";

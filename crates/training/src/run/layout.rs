@@ -94,7 +94,8 @@ pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
             .strip_prefix(run)
             .ok()
             .and_then(|path| path.iter().next());
-        let is_run = run.join(CONFIG).exists() && run.join(STATUS).exists();
+        let marks = [STATUS, METRICS, CHECKPOINTS];
+        let is_run = run.join(CONFIG).exists() && marks.iter().any(|mark| run.join(mark).exists());
         is_run && inside.is_some_and(|own| is_own(&own.to_string_lossy()))
     };
     match whole.ancestors().skip(1).find(|run| is_inside(run)) {

@@ -35,10 +35,6 @@ use crate::terminal::output;
 /// Wrong flags, a run that cannot be read, a model that the layout cannot represent, or a file that
 /// cannot be written.
 pub fn run(args: &ExportArgs) -> Result<()> {
-    if args.dtype == Some(Dtype::Int8) && args.layout != Some(Layout::Native) {
-        let needed = "needs --layout native: other layouts have no 8-bit integers";
-        return Err(UsageError::new("--dtype", Dtype::Int8, needed).into());
-    }
     let output = output_of(args)?;
     let _pages = return_freed_pages();
     let (config, contents, parameters, run) = read(args)?;
@@ -54,6 +50,10 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             return Err(UsageError::new("the model of", args.source.display(), what).into());
         }
     };
+    if args.dtype == Some(Dtype::Int8) && layout != Layout::Native {
+        let needed = "needs --layout native: other layouts have no 8-bit integers";
+        return Err(UsageError::new("--dtype", Dtype::Int8, needed).into());
+    }
     let theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
         .map_err(|error| {
             let able = Layout::of_hugging_face(&config).filter(|_| args.folder.is_some());

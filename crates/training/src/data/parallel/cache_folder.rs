@@ -14,9 +14,6 @@ use crate::notes;
 pub(super) const PAIRS: &str = "pairs-";
 pub(super) const TOKENIZER: &str = "tokenizer-";
 
-/// Suffixes of folder names: one for incomplete folders, and one for replaced folders.
-const TEMPORARY: [&str; 2] = [".tmp", ".old"];
-
 /// Opens the cache `name` in the folder `caches`. Makes the cache first if it does not exist or is
 /// damaged.
 ///
@@ -85,10 +82,45 @@ pub(super) fn lock(folder: &Path) -> Result<File> {
     for entry in fs::read_dir(folder).with_context(cannot)?.flatten() {
         let name = entry.file_name();
         let name = name.to_string_lossy();
-        let is_cache = name.starts_with(PAIRS) || name.starts_with(TOKENIZER);
-        if is_cache && TEMPORARY.iter().any(|suffix| name.ends_with(suffix)) {
+        if is_temporary(&name) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
     Ok(file)
+}
+
+/// Returns whether a folder has the name `PREFIX-KEY.PID.tmp` of an incomplete cache, or
+/// `PREFIX-KEY.PID.old` of a replaced one. Other folders belong to others.
+fn is_temporary(name: &str) -> bool {
+    let key = name.strip_prefix(PAIRS).or(name.strip_prefix(TOKENIZER));
+    let parts: Vec<&str> = key.unwrap_or_default().split('.').collect();
+    let [key, process, "tmp" | "old"] = parts[..] else {
+        return false;
+    };
+    let is_key = key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_key && process.parse::<u32>().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_temporary_caches_are_removed() {
+        for name in [
+            "pairs-0123456789abcdef.77.tmp",
+            "tokenizer-0123456789abcdef.7.old",
+        ] {
+            assert!(is_temporary(name), "{name}");
+        }
+        for name in [
+            "pairs-0123456789abcdef",
+            "tokenizer-mine.old",
+            "pairs-2024.tmp",
+            "pairs-0123456789abcdef.mine.tmp",
+            "mine-0123456789abcdef.77.tmp",
+        ] {
+            assert!(!is_temporary(name), "{name}");
+        }
+    }
 }

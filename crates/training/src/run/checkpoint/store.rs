@@ -17,7 +17,7 @@ use crate::files::{
     TemporaryFolder, open_regular, read_regular, remove_file, remove_files, remove_folder,
     sync_folder, write_through,
 };
-use crate::run::layout::CHECKPOINTS;
+use crate::run::layout::{CHECKPOINTS, CONFIG};
 use manifest::{FileEntry, Manifest};
 
 /// Version of the checkpoint format.
@@ -308,7 +308,7 @@ impl Checkpoints {
         let manifest = manifest.and_then(|json| serde_json::from_slice::<Manifest>(&json).ok());
         let is_own = |name: &str| match &manifest {
             Some(manifest) => manifest.files.contains_key(name),
-            None => name.ends_with(".safetensors") || name.ends_with(".json"),
+            None => name.ends_with(".safetensors") || [CONFIG, "state.json"].contains(&name),
         };
         // The manifest is removed first, so that a half-removed checkpoint counts as damaged.
         let removed = remove_file(&path.join(MANIFEST)).and_then(|()| remove_files(&path, is_own));
@@ -320,16 +320,17 @@ impl Checkpoints {
     pub fn tidy(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name());
-            let Some(name) = name.to_str().and_then(|name| name.strip_prefix('.')) else {
+            let name = name.to_str().and_then(|name| name.strip_prefix(".step-"));
+            let Some((step, state)) = name.and_then(|name| name.split_once('.')) else {
                 continue;
             };
-            if let Some(whole) = name.strip_suffix(".old") {
-                let whole = self.folder.join(whole);
-                if !whole.exists() {
-                    let _ = fs::rename(&path, whole);
-                }
-            }
-            if name.starts_with("step-") {
+            let Ok(step) = step.parse() else {
+                continue;
+            };
+            let whole = self.path(step);
+            if state == "old" && !whole.exists() {
+                let _ = fs::rename(&path, whole);
+            } else if ["new", "old"].contains(&state) {
                 let _ = remove_folder(&path);
             }
         }

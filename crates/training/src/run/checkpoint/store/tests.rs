@@ -187,9 +187,15 @@ fn half_written_and_half_replaced_checkpoints_are_tidied_up() {
     fs::create_dir(at(".step-3.new")).unwrap();
     fs::rename(at("step-2"), at(".step-2.old")).unwrap();
     fs::create_dir(at(".step-1.old")).unwrap();
+    // Folders of other names belong to the user.
+    let own = [".step-notes", ".mine.old", ".step-3.mine"];
+    for name in own {
+        fs::create_dir(at(name)).unwrap();
+    }
     checkpoints.tidy();
     assert_eq!(checkpoints.steps(), [1, 2]);
-    assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 2);
+    assert!(own.iter().all(|name| at(name).is_dir()));
+    assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 5);
     assert_eq!(checkpoints.newest(anything).unwrap().0, 2);
 }
 
