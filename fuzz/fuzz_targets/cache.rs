@@ -22,7 +22,8 @@ struct Scene {
 
 const OPTIONS: ReadOptions = ReadOptions {
     lossy: false,
-    max_bytes: 1000,
+    truncates: false,
+    keeps_empty: false,
 };
 
 impl Scene {

@@ -34,10 +34,15 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
 });
 
 /// Reads the pairs up to the first error, and checks that each text has a single line of at most
-/// `max_bytes` bytes, which is not blank.
+/// 64 KiB, which is not blank.
 fn read(corpus: &Corpus, lossy: bool) {
-    let max_bytes = 1000;
-    let Ok(mut pairs) = corpus.read(ReadOptions { lossy, max_bytes }) else {
+    let max_bytes = 64 << 10;
+    let options = ReadOptions {
+        lossy,
+        truncates: false,
+        keeps_empty: false,
+    };
+    let Ok(mut pairs) = corpus.read(options) else {
         return;
     };
     let mut count = 0;
