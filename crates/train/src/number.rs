@@ -46,11 +46,12 @@ pub fn counted(count: usize, what: &str) -> String {
     format!("{} {what}{plural}", grouped(count))
 }
 
-/// Returns a time in seconds as text, such as `12.3 ms`, `9.5 s`, `2 min 05 s` or `1 h 02 min`.
+/// Returns a time in seconds as text, such as `0.01 s`, `9.54 s`, `12.3 s`, `2 min 05 s` or
+/// `1 h 02 min`.
 pub fn seconds(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {
-        _ if seconds > 0.0 && seconds < 0.1 => format!("{:.1} ms", 1e3 * seconds),
+        _ if seconds < 9.995 => format!("{seconds:.2} s"),
         0..60 => format!("{seconds:.1} s"),
         60..3600 => format!("{} min {:02} s", whole / 60, whole % 60),
         _ => format!("{} h {:02} min", whole / 3600, whole % 3600 / 60),
@@ -91,8 +92,9 @@ mod tests {
 
     #[test]
     fn times_and_sizes_have_the_units_that_they_need() {
-        assert_eq!(seconds(0.0123), "12.3 ms");
-        assert_eq!(seconds(9.54), "9.5 s");
+        assert_eq!(seconds(0.0123), "0.01 s");
+        assert_eq!(seconds(9.54), "9.54 s");
+        assert_eq!(seconds(12.34), "12.3 s");
         assert_eq!(seconds(125.2), "2 min 05 s");
         assert_eq!(seconds(3720.0), "1 h 02 min");
         assert_eq!(bytes(495_760), "484.14 KiB");

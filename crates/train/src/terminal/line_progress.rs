@@ -83,7 +83,7 @@ mod tests {
         // A file that grew while it was read has no time left.
         assert_eq!(
             of(Some(3000)),
-            "3,600 of 3,000 lines, 450 a second, 0.0 s left"
+            "3,600 of 3,000 lines, 450 a second, 0.00 s left"
         );
         let none = state("lines", 0, Some(5), Duration::ZERO);
         assert!(none.ends_with("- left"), "{none}");
