@@ -9,13 +9,11 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use training::data::parallel::tokenizer::{Texts, TokenizerKind};
-use training::data::parallel::{
-    Corpus, Fingerprint, ReadOptions, TokenCache, Tokenizer, TokenizerConfig,
-};
+use training::data::parallel::{Corpus, ReadOptions, TokenCache, Tokenizer, TokenizerConfig};
 
 struct Scene {
     corpus: Corpus,
-    fingerprints: Vec<Fingerprint>,
+    fingerprints: Vec<String>,
     tokenizer: Tokenizer,
     caches: PathBuf,
 }

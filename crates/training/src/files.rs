@@ -149,6 +149,14 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// Returns the size of an open file in bytes, and its SHA-256 in hexadecimal digits. Reads the file in
+/// pieces, to save memory.
+pub(crate) fn sha256_of(mut file: &File) -> io::Result<(u64, String)> {
+    let mut hash = Sha256::new();
+    let size = io::copy(&mut file, &mut hash)?;
+    Ok((size, hex(&hash.finalize())))
+}
+
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

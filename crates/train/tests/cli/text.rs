@@ -499,9 +499,9 @@ fn a_damaged_cache_is_made_again() {
         change(&mut bytes);
         (path.to_owned(), bytes)
     };
-    let narrow = |bytes: &mut Vec<u8>| {
+    let older = |bytes: &mut Vec<u8>| {
         let text = String::from_utf8(bytes.clone()).unwrap();
-        *bytes = text.replace("\"width\": 2", "\"width\": 4").into_bytes();
+        *bytes = text.replace("\"format\": 4", "\"format\": 3").into_bytes();
     };
     for (number, (path, damaged)) in [
         changed(&tokens, &|bytes| bytes.truncate(20)),
@@ -509,7 +509,7 @@ fn a_damaged_cache_is_made_again() {
         changed(&tokens, &|bytes| bytes[20] ^= 1),
         changed(&index, &|bytes| bytes[8] ^= 1),
         changed(&index, &|bytes| bytes[..8].fill(0xff)),
-        changed(&manifest, &narrow),
+        changed(&manifest, &older),
     ]
     .into_iter()
     .enumerate()

@@ -1,33 +1,31 @@
-//! Tokenised corpora in files that are mapped into memory. The files may be larger than memory, and
-//! a resumed run need not tokenise its training corpus again.
+//! Tokenised corpora in files. The files may be larger than memory, and a resumed run need not
+//! tokenise its training corpus again.
 //!
-//! - `tokens` has the ids of one sequence after the other, without begin and end symbol. An id has
-//!   two bytes, or four if a vocabulary has more than 65,536 tokens.
-//! - `index` has two `u64` per pair. The first is the position in `tokens` where the source
-//!   begins, counted in ids. The second is the length of the source, plus the length of the target
-//!   shifted left by 32 bits.
+//! - `tokens` has the ids of one sequence after the other, without begin and end symbol, four bytes
+//!   each.
+//! - `index` has the lengths of the source and the target of each pair, four bytes each. It is read
+//!   into memory.
 //! - `manifest.json` says what the other files were made from, and has their SHA-256. The SHA-256
 //!   is verified before the files are used.
 
 use std::fs::File;
-use std::io::Write;
-use std::ops::Deref;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use anyhow::{Context, Result};
-use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::cache_folder::{self, PAIRS};
 use super::fingerprint::key;
-use super::{Corpus, CorpusStats, Fingerprint, Pair, ReadOptions, Tokenizer};
-use crate::files::{hex, open_regular, read_regular, sha256, write_json};
+use super::{Corpus, CorpusStats, Pair, ReadOptions, Tokenizer};
+use crate::files::{hex, open_regular, read_regular, sha256, sha256_of, write_json};
 use crate::notes;
 
 /// Version of the file format, and of the processing of texts before tokenisation.
-pub(super) const FORMAT: u32 = 3;
+pub(super) const FORMAT: u32 = 4;
 
 /// Number of pairs that are tokenised at a time.
 const CHUNK: usize = 8192;
@@ -43,7 +41,8 @@ struct Origin {
     format: u32,
     /// Whether numbers in the files are little-endian, as on the machine that wrote them.
     little_endian: bool,
-    files: Vec<Fingerprint>,
+    /// SHA-256 of each file of the corpus.
+    files: Vec<String>,
     fields: Option<[String; 2]>,
     is_table: bool,
     options: ReadOptions,
@@ -55,56 +54,26 @@ struct Origin {
 struct Manifest {
     origin: Origin,
     stats: CorpusStats,
-    /// Size of the file `tokens`, in bytes.
-    token_bytes: u64,
-    /// Number of bytes per token id.
-    width: u64,
     /// SHA-256 of `tokens` and of `index`, in hexadecimal digits.
     sha256: [String; 2],
 }
 
-/// The pairs of a corpus as token ids, in memory-mapped files.
+/// The pairs of a corpus as token ids, in files.
 pub struct TokenCache {
-    tokens: Mapped,
-    index: Mapped,
-    /// Number of bytes per token id.
-    width: u64,
+    path: PathBuf,
+    tokens: Mutex<File>,
+    /// Lengths of the source and the target of each pair.
+    lengths: Vec<[u32; 2]>,
+    /// Position of each source in the file `tokens`, in bytes.
+    starts: Vec<u64>,
     /// Counts of what was read from the corpus.
     pub stats: CorpusStats,
 }
 
-/// A file that is mapped into memory.
-struct Mapped {
-    path: PathBuf,
-    file: File,
-    bytes: Mmap,
-}
-
-impl Mapped {
-    /// Unwinds with an error if another process has truncated the file, because reading what is no
-    /// longer there would end this process by a signal.
-    fn check(&self) {
-        let length = self.file.metadata().map_or(0, |file| file.len());
-        if length < self.bytes.len() as u64 {
-            let path = self.path.display();
-            let what = "was truncated while it is in use; resume the run, which makes it again";
-            resume_unwind(Box::new(anyhow::anyhow!("{path} {what}")));
-        }
-    }
-}
-
-impl Deref for Mapped {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
 impl TokenCache {
     /// Opens the cache of a corpus in the folder `caches`. Makes the cache first if it does not
-    /// exist or is damaged. `fingerprints` identify the files of the corpus; `tokenizers` are those
-    /// of sources and of targets.
+    /// exist or is damaged. `files` has the SHA-256 of each file of the corpus; `tokenizers` are
+    /// those of sources and of targets.
     ///
     /// # Errors
     ///
@@ -113,7 +82,7 @@ impl TokenCache {
     pub fn open_or_make(
         caches: &Path,
         corpus: &Corpus,
-        fingerprints: &[Fingerprint],
+        files: &[String],
         options: ReadOptions,
         tokenizers: [&Tokenizer; 2],
     ) -> Result<Self> {
@@ -121,7 +90,7 @@ impl TokenCache {
         let origin = Origin {
             format: FORMAT,
             little_endian: cfg!(target_endian = "little"),
-            files: fingerprints.to_vec(),
+            files: files.to_vec(),
             fields: corpus.fields.clone(),
             is_table: corpus.target.is_none(),
             options,
@@ -131,145 +100,68 @@ impl TokenCache {
         cache_folder::open_or_make(
             caches,
             &format!("{PAIRS}{}", key(&origin)),
-            |path| Self::open(path, &origin, tokenizers),
+            |path| Self::open(path, &origin),
             |path| make(path, &origin, corpus, tokenizers),
         )
     }
 
     /// Opens the cache in the folder `path`. Returns `None` if the manifest cannot be read, and an
     /// error if the cache is damaged.
-    fn open(path: &Path, origin: &Origin, tokenizers: [&Tokenizer; 2]) -> Result<Option<Self>> {
+    fn open(path: &Path, origin: &Origin) -> Result<Option<Self>> {
         let Ok(manifest) = read_regular(&path.join(MANIFEST), 16) else {
             return Ok(None);
         };
         let manifest: Manifest = serde_json::from_slice(&manifest)?;
         anyhow::ensure!(manifest.origin == *origin, "it is of another corpus");
-        let cache = Self {
-            tokens: map(&path.join(TOKENS))?,
-            index: map(&path.join(INDEX))?,
-            width: width(tokenizers),
+        let tokens = open_regular(&path.join(TOKENS)).context(TOKENS)?;
+        let index = read_regular(&path.join(INDEX), u64::MAX >> 20).context(INDEX)?;
+        let (_, of_tokens) = sha256_of(&tokens).context(TOKENS)?;
+        let found = [of_tokens, sha256(&index)];
+        anyhow::ensure!(found == manifest.sha256, "a file differs from its SHA-256");
+        let lengths: Vec<[u32; 2]> = bytemuck::pod_collect_to_vec(&index);
+        let starts = lengths.iter().scan(0, |end, [source, target]| {
+            let size = 4 * (u64::from(*source) + u64::from(*target));
+            *end += size;
+            Some(*end - size)
+        });
+        Ok(Some(Self {
+            path: path.join(TOKENS),
+            tokens: Mutex::new(tokens),
+            starts: starts.collect(),
+            lengths,
             stats: manifest.stats,
-        };
-        anyhow::ensure!(manifest.width == cache.width, "its ids have another size");
-        let bytes = cache.tokens.len() as u64;
-        anyhow::ensure!(
-            bytes == manifest.token_bytes && cache.index.len() as u64 == 16 * manifest.stats.pairs,
-            "its files have other lengths than its manifest says"
-        );
-        let [tokens, index] = [&cache.tokens, &cache.index].map(|file| sha256(file));
-        for (name, sha256, expected) in [
-            (TOKENS, tokens, &manifest.sha256[0]),
-            (INDEX, index, &manifest.sha256[1]),
-        ] {
-            anyhow::ensure!(
-                sha256 == *expected,
-                "its file {name} differs from its SHA-256"
-            );
-        }
-        cache.check(tokenizers.map(|one| one.vocab_size))?;
-        Ok(Some(cache))
-    }
-
-    /// Checks that all sequences are inside the file `tokens`, and that their ids are in the
-    /// vocabularies.
-    fn check(&self, vocab_sizes: [usize; 2]) -> Result<()> {
-        let bytes = self.tokens.len() as u64;
-        let is_whole = bytes.is_multiple_of(self.width);
-        anyhow::ensure!(is_whole, "{bytes} bytes are not a whole number of tokens");
-        let count = bytes / self.width;
-        for pair in 0..self.pairs() {
-            let (start, lengths) = self.entry(pair);
-            let end = start.checked_add(lengths.iter().sum::<usize>() as u64);
-            let is_inside = end.is_some_and(|end| end <= count);
-            anyhow::ensure!(is_inside, "pair {pair} is past its end");
-            let mut ids = start as usize..start as usize;
-            for (length, size) in lengths.into_iter().zip(vocab_sizes) {
-                ids = ids.end..ids.end + length;
-                let is_known = match self.width {
-                    4 => all_below(&numbers::<u32>(&self.tokens)[ids.clone()], size),
-                    _ => all_below(&numbers::<u16>(&self.tokens)[ids.clone()], size),
-                };
-                anyhow::ensure!(is_known, "pair {pair} has an id that is not a token");
-            }
-        }
-        Ok(())
+        }))
     }
 
     /// Returns the number of pairs.
     pub fn pairs(&self) -> usize {
-        self.index.len() / 16
+        self.lengths.len()
     }
 
     /// Returns the numbers of tokens of a pair's source and target.
     pub fn lengths(&self, pair: usize) -> [usize; 2] {
-        self.entry(pair).1
+        self.lengths[pair].map(|length| length as usize)
     }
 
     /// Returns the ids of a pair's source and target, without begin and end symbol.
     ///
-    /// Unwinds with an [`anyhow::Error`] if the cache's files have been truncated.
+    /// Unwinds with an [`anyhow::Error`] if the file cannot be read, because another process has
+    /// truncated it, for example.
     pub fn pair(&self, pair: usize) -> [Vec<u32>; 2] {
-        self.tokens.check();
-        self.index.check();
-        let (start, [source, target]) = self.entry(pair);
-        let start = start as usize;
-        let ids = |start: usize, length: usize| -> Vec<u32> {
-            let range = start..start + length;
-            match self.width {
-                4 => numbers::<u32>(&self.tokens)[range].to_vec(),
-                _ => numbers::<u16>(&self.tokens)[range]
-                    .iter()
-                    .map(|&id| id.into())
-                    .collect(),
-            }
-        };
-        [ids(start, source), ids(start + source, target)]
+        let [source, target] = self.lengths(pair);
+        let mut ids = vec![0; source + target];
+        let mut file = self.tokens.lock().expect("no holder panics");
+        let read = file.seek(SeekFrom::Start(self.starts[pair]));
+        let read = read.and_then(|_| file.read_exact(bytemuck::cast_slice_mut(&mut ids)));
+        drop(file);
+        if let Err(error) = read {
+            let path = self.path.display();
+            let what = format!("cannot be read ({error}); resume the run, which makes it again");
+            resume_unwind(Box::new(anyhow::anyhow!("{path} {what}")));
+        }
+        let target = ids.split_off(source);
+        [ids, target]
     }
-
-    /// Returns the position of a pair's source in `tokens`, and the lengths of source and target.
-    fn entry(&self, pair: usize) -> (u64, [usize; 2]) {
-        let entry = &numbers::<u64>(&self.index)[2 * pair..][..2];
-        let lengths = [entry[1] & 0xffff_ffff, entry[1] >> 32];
-        (entry[0], lengths.map(|length| length as usize))
-    }
-}
-
-/// Returns the number of bytes per token id.
-fn width(tokenizers: [&Tokenizer; 2]) -> u64 {
-    if tokenizers.iter().any(|one| one.vocab_size > 1 << 16) {
-        4
-    } else {
-        2
-    }
-}
-
-/// Returns the bytes of a mapped file as numbers. The bytes are aligned for `T`, because the system
-/// maps a file to the start of a memory page.
-fn numbers<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> &[T] {
-    bytemuck::cast_slice(bytes)
-}
-
-/// Returns whether all ids are below `size`.
-fn all_below<T: Copy + Into<u32>>(ids: &[T], size: usize) -> bool {
-    // Without an early exit, the compiler vectorises the loop.
-    let largest = ids
-        .iter()
-        .fold(0, |largest, &id| u32::max(largest, id.into()));
-    ids.is_empty() || (largest as usize) < size
-}
-
-#[allow(unsafe_code)]
-fn map(path: &Path) -> Result<Mapped> {
-    // SAFETY: This library never writes to the files once their folder has its final name. If
-    // another process truncates a file in the moment between `Mapped::check` and a read, this
-    // process gets a bus error, as with any mapped file. If another process changes a file, its
-    // bytes are still valid numbers, and bounds are checked.
-    let mapped = open_regular(path).and_then(|file| {
-        let bytes = unsafe { Mmap::map(&file)? };
-        let path = path.into();
-        Ok(Mapped { path, file, bytes })
-    });
-    mapped.with_context(|| path.display().to_string())
 }
 
 /// Tokenises a corpus and writes the files of its cache into `folder`.
@@ -280,13 +172,10 @@ fn make(
     [source, target]: [&Tokenizer; 2],
 ) -> Result<()> {
     let mut pairs = corpus.read(origin.options)?;
-    let width = width([source, target]);
     let cannot = || format!("cannot write {}", folder.display());
-    let create = |name| File::create(folder.join(name));
-    let mut tokens = create(TOKENS).with_context(cannot)?;
-    let mut index = create(INDEX).with_context(cannot)?;
+    let create = |name| File::create(folder.join(name)).with_context(cannot);
+    let mut files = [create(TOKENS)?, create(INDEX)?];
     let mut hashes = [Sha256::new(), Sha256::new()];
-    let mut start = 0u64;
     loop {
         let chunk = pairs.by_ref().take(CHUNK);
         let chunk: Vec<Pair> = chunk.collect::<Result<_, _>>()?;
@@ -296,36 +185,25 @@ fn make(
         }
         let texts = chunk.into_iter().map(|pair| (pair.source, pair.target));
         let (sources, targets) = texts.unzip();
-        let ids = source.encode_all(sources).into_iter();
-        let ids = ids.zip(target.encode_all(targets));
-        let (mut bytes, mut entries) = (Vec::new(), Vec::new());
-        for (source, target) in ids {
-            let lengths = source.len() as u64 | (target.len() as u64) << 32;
-            entries.extend([start, lengths]);
-            start += (source.len() + target.len()) as u64;
-            for id in source.iter().chain(&target) {
-                match width {
-                    4 => bytes.extend(id.to_ne_bytes()),
-                    _ => bytes.extend((*id as u16).to_ne_bytes()),
-                }
-            }
+        let (sources, targets) = (source.encode_all(sources), target.encode_all(targets));
+        let (mut ids, mut lengths) = (Vec::new(), Vec::new());
+        for (source, target) in sources.iter().zip(&targets) {
+            lengths.extend([source.len() as u32, target.len() as u32]);
+            ids.extend(source.iter().chain(target));
         }
-        let entries: &[u8] = bytemuck::cast_slice(&entries);
-        hashes[0].update(&bytes);
-        hashes[1].update(entries);
-        let written = index.write_all(entries);
-        let written = written.and_then(|()| tokens.write_all(&bytes));
-        written.with_context(cannot)?;
+        for ((file, hash), numbers) in files.iter_mut().zip(&mut hashes).zip([ids, lengths]) {
+            let bytes: &[u8] = bytemuck::cast_slice(&numbers);
+            hash.update(bytes);
+            file.write_all(bytes).with_context(cannot)?;
+        }
         notes::progress("pairs tokenised", n);
     }
-    for file in [tokens, index] {
+    for file in files {
         file.sync_all().with_context(cannot)?;
     }
     let manifest = Manifest {
         origin: origin.clone(),
         stats: pairs.stats(),
-        token_bytes: start * width,
-        width,
         sha256: hashes.map(|hash| hex(&hash.finalize())),
     };
     write_json(&folder.join(MANIFEST), &manifest).with_context(cannot)

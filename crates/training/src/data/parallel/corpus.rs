@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::fingerprint::Fingerprint;
+use super::fingerprint::fingerprint;
 use super::lines::{Lines, check_regular, wrong};
 use super::tokenizer::LONGEST_TEXT;
 use crate::error::{UsageError, quote};
@@ -153,13 +153,13 @@ impl Corpus {
         })
     }
 
-    /// Returns the fingerprints of the files, in the order of [`files`](Self::files).
+    /// Returns the SHA-256 of each file, in the order of [`files`](Self::files).
     ///
     /// # Errors
     ///
     /// If a file cannot be read, is not a regular file, or is empty.
-    pub fn fingerprints(&self) -> Result<Vec<Fingerprint>, UsageError> {
-        self.files().map(Fingerprint::of).collect()
+    pub fn fingerprints(&self) -> Result<Vec<String>, UsageError> {
+        self.files().map(fingerprint).collect()
     }
 }
 

@@ -1,14 +1,14 @@
 //! Hashes that identify the corpora of a run, wherever their files are.
 
 use super::fingerprint::key;
-use super::{Corpus, Fingerprint, TextConfig};
+use super::{Corpus, TextConfig};
 use crate::error::UsageError;
 
-/// Fingerprints of the training and validation files. They are computed once, because reading the
+/// SHA-256 of each training and each validation file. They are computed once, because reading the
 /// files takes time.
 pub(super) struct Fingerprints {
-    pub(super) train: Vec<Fingerprint>,
-    valid: Vec<Fingerprint>,
+    pub(super) train: Vec<String>,
+    valid: Vec<String>,
 }
 
 impl Fingerprints {
@@ -21,19 +21,13 @@ impl Fingerprints {
 
     /// Returns the fingerprints of the files that the validation pairs are read from.
     pub(super) fn of_validation(config: &TextConfig) -> Result<Self, UsageError> {
-        let has_own = config.has_validation_corpus();
-        Ok(Self {
-            train: if has_own {
-                Vec::new()
-            } else {
-                config.train.fingerprints()?
-            },
-            valid: if has_own {
-                config.valid.fingerprints()?
-            } else {
-                Vec::new()
-            },
-        })
+        let (mut train, mut valid) = (Vec::new(), Vec::new());
+        if config.has_validation_corpus() {
+            valid = config.valid.fingerprints()?;
+        } else {
+            train = config.train.fingerprints()?;
+        }
+        Ok(Self { train, valid })
     }
 
     /// Returns the hash that identifies the training corpus, and the one that identifies the

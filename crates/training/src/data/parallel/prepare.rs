@@ -168,19 +168,32 @@ impl ParallelDataset {
 
     /// Reads the first validation pairs of the run, at most `n`.
     pub(super) fn read_validation(&self, n: usize) -> Result<Validation, UsageError> {
-        let (mut examples, mut references) = (Vec::new(), Vec::new());
-        for pair in ValidationPairs::of_run(&self.config, self.config.read_options())? {
-            if examples.len() == n {
+        let mut pairs = ValidationPairs::of_run(&self.config, self.config.read_options())?;
+        let (validation, _) = self.encoded(&mut pairs, n)?;
+        Ok(validation)
+    }
+
+    /// Returns the first of `pairs` as examples, at most `n`, and the texts of their targets. Also
+    /// returns the number of pairs with too many tokens.
+    fn encoded(
+        &self,
+        pairs: &mut ValidationPairs,
+        n: usize,
+    ) -> Result<(Validation, usize), UsageError> {
+        let (mut examples, mut references, mut long) = (Vec::new(), Vec::new(), 0);
+        while examples.len() < n {
+            let Some(pair) = pairs.next().transpose()? else {
                 break;
-            }
-            let pair = pair?;
+            };
             let ids = self.tokenizers.encode(&pair);
-            if self.config.overlong == Overlong::Cut || !self.config.is_overlong(&ids) {
+            let is_long = self.config.is_overlong(&ids);
+            long += usize::from(is_long);
+            if self.config.overlong == Overlong::Cut || !is_long {
                 references.push(pair.target);
                 examples.push(self.example(ids));
             }
         }
-        Ok((examples, references))
+        Ok(((examples, references), long))
     }
 
     /// Returns the first examples for validation, at most `n`, and the texts of their targets, and
@@ -194,34 +207,21 @@ impl ParallelDataset {
             None => &self.config.valid,
         };
         let mut pairs = ValidationPairs::new(corpus, held_out, self.config.read_options())?;
-        let (mut examples, mut references) = (Vec::new(), Vec::new());
-        let (mut long, mut has_rest) = (0, false);
-        for pair in pairs.by_ref() {
-            let pair = pair?;
-            if examples.len() == n {
-                has_rest = true;
-                continue;
-            }
-            let ids = self.tokenizers.encode(&pair);
-            if self.config.is_overlong(&ids) {
-                long += 1;
-                if self.config.overlong == Overlong::Drop {
-                    continue;
-                }
-            }
-            references.push(pair.target);
-            examples.push(self.example(ids));
-        }
+        let (validation, long) = self.encoded(&mut pairs, n)?;
+        // The rest of the file is read, too, to count its pairs.
+        let rest = pairs
+            .by_ref()
+            .try_fold(0, |rest, pair| pair.map(|_| rest + 1))?;
         let stats = pairs.stats();
         note_stats(corpus, &stats);
         note_long(&self.config, long, "pairs for validation");
-        if has_rest {
+        if rest > 0 {
             let (path, all) = (corpus.source.display(), stats.pairs);
             let what = format!("only the first {n} of {all} pairs are used for validation");
             notes::note(&format!("{path}: {what}"));
         }
-        match (examples.is_empty(), long) {
-            (false, _) => Ok((examples, references)),
+        match (validation.0.is_empty(), long) {
+            (false, _) => Ok(validation),
             (true, 0) => Err(wrong(&corpus.source, "has no pair to validate with")),
             (true, _) => {
                 let most = self.config.max_length;

@@ -11,7 +11,7 @@ use super::fingerprint::key;
 use super::held_out::HeldOut;
 use super::tokenizer::config::{Texts, TokenizerConfig};
 use super::tokenizer::{JOINT, PretrainedTokenizer};
-use super::{Corpus, Fingerprint, TextConfig, Tokenizer, TokenizerPair};
+use super::{Corpus, TextConfig, Tokenizer, TokenizerPair};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{read_regular, write_through};
@@ -30,7 +30,7 @@ const HASH: &str = "sha256";
 pub(super) fn read_or_train(
     config: &TextConfig,
     caches: &Path,
-    fingerprints: &[Fingerprint],
+    fingerprints: &[String],
     held_out: Option<&HeldOut>,
 ) -> Result<TokenizerPair> {
     if let Some(model) = &config.pretrained {
@@ -67,7 +67,7 @@ pub(super) fn read_or_train(
 fn cached_or_trained(
     config: &TextConfig,
     caches: &Path,
-    fingerprints: &[Fingerprint],
+    fingerprints: &[String],
     held_out: Option<&HeldOut>,
     texts: Texts,
 ) -> Result<Arc<Tokenizer>> {

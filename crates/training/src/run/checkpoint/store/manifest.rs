@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use transformer::weights::{self, Dtype, Parameters};
 
-use crate::files::{hex, sha256, write_through_by};
+use crate::files::{hex, sha256, sha256_of, write_through_by};
 
 /// Contents of `manifest.json`: lengths and checksums of the other files.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,11 +33,8 @@ impl FileEntry {
         }
     }
 
-    /// Returns the manifest entry of a file. Reads the file in pieces, to save memory.
-    pub fn of_file(mut file: &File) -> io::Result<Self> {
-        let mut hash = Sha256::new();
-        let bytes = io::copy(&mut file, &mut hash)?;
-        let sha256 = hex(&hash.finalize());
+    pub fn of_file(file: &File) -> io::Result<Self> {
+        let (bytes, sha256) = sha256_of(file)?;
         Ok(Self { bytes, sha256 })
     }
 
