@@ -112,18 +112,8 @@ pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
 
 /// Returns whether an entry of a run folder has a name that a run gives to its own files.
 fn is_own(name: &str) -> bool {
-    let names = [
-        CONFIG,
-        METRICS,
-        SUMMARY,
-        STATUS,
-        ENVIRONMENT,
-        LENGTHS,
-        LOCK,
-        CHECKPOINTS,
-        DAMAGED,
-    ];
-    names.contains(&name)
+    FILES.contains(&name)
+        || [CHECKPOINTS, DAMAGED].contains(&name)
         || name.ends_with("tokenizer.json")
         || name.starts_with("events.out.tfevents.")
 }

@@ -70,8 +70,6 @@ impl From<CheckpointError> for UsageError {
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
-    /// Names of files that [`read`](Self::read) verifies, but does not keep.
-    unused: &'static [&'static str],
 }
 
 impl Checkpoints {
@@ -79,15 +77,7 @@ impl Checkpoints {
     pub fn of(run: &Path) -> Self {
         Self {
             folder: run.join(CHECKPOINTS),
-            unused: &[],
         }
-    }
-
-    /// Returns checkpoints that are read without keeping the files named in `unused`. Reading a
-    /// checkpoint still verifies the checksums of these files.
-    #[must_use]
-    pub fn without(self, unused: &'static [&'static str]) -> Self {
-        Self { unused, ..self }
     }
 
     /// Returns the folder that holds all checkpoints.
@@ -166,8 +156,7 @@ impl Checkpoints {
 
     /// Reads a checkpoint's files and verifies the checksums of all of them.
     ///
-    /// Files of weights are kept open, not in memory. The files that were named in a call of
-    /// [`without`](Self::without) are not kept.
+    /// Files of weights are kept open, not in memory.
     ///
     /// # Errors
     ///
@@ -233,9 +222,7 @@ impl Checkpoints {
             if found != entry {
                 return Err(damaged(&path, "differs from its SHA-256".into()));
             }
-            if !self.unused.contains(&name.as_str()) {
-                files.insert(name, loaded);
-            }
+            files.insert(name, loaded);
         }
         Ok(LoadedCheckpoint { folder, files })
     }
@@ -387,7 +374,7 @@ impl LoadedCheckpoint {
         CheckpointError::damaged(&self.path(name), MISSING)
     }
 
-    /// Returns whether the checkpoint has the file `name`, and the file was kept when it was read.
+    /// Returns whether the checkpoint has the file `name`.
     pub fn has(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }

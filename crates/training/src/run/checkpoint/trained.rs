@@ -10,8 +10,8 @@ use transformer::weights;
 
 use super::contents::{at_step, with_parameters};
 use super::{
-    AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, OPTIMIZER, check_config,
-    newest, of_model, read_parameters, restored,
+    AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, check_config, newest,
+    of_model, read_parameters, restored,
 };
 use crate::config::{CheckpointingConfig, RunConfig};
 use crate::data::Dataset;
@@ -87,7 +87,7 @@ pub fn load_model(
     let model = config.model.init_zeros(device);
     let model = model.map_err(|error| unusable(&folder.join(CONFIG), error.to_string()))?;
     let model = with_lora(model, lora);
-    let checkpoints = Checkpoints::of(folder).without(&[OPTIMIZER]);
+    let checkpoints = Checkpoints::of(folder);
     // The parameters are the moving averages if the checkpoint has them.
     let name = |files: &LoadedCheckpoint| if files.has(AVERAGE) { AVERAGE } else { MODEL };
     let read = |files: &LoadedCheckpoint| -> Result<Transformer, UsageError> {

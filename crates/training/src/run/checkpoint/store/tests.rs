@@ -73,20 +73,6 @@ fn checkpoints_are_new_until_their_folder_has_a_file() {
 }
 
 #[test]
-fn files_without_contents_are_verified() {
-    let (_run, checkpoints) = checkpoints(&[3]);
-    let checkpoints = checkpoints.without(&["a"]);
-    let files = checkpoints.read(3).unwrap();
-    assert!(!files.has("a") && files.has("b"));
-    fs::write(checkpoints.path(3).join("a"), [9; 5]).unwrap();
-    let error = checkpoints.read(3).unwrap_err().to_string();
-    assert!(error.ends_with("a: differs from its SHA-256"), "{error}");
-    fs::remove_file(checkpoints.path(3).join("a")).unwrap();
-    let error = checkpoints.read(3).unwrap_err().to_string();
-    assert!(error.ends_with("a: is missing"), "{error}");
-}
-
-#[test]
 fn a_damaged_checkpoint_is_skipped_and_named() {
     type Damage = fn(&Path);
     let damages: [(Damage, &str); 6] = [
