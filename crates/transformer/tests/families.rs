@@ -484,6 +484,9 @@ fn wrong_generation_settings_are_named() {
             "eos_token_id [2,3], but only one token",
         ),
         ("num_beam_groups", "2", "num_beam_groups 2, but only 1"),
+        ("num_beams", "0", "num_beams 0, but only at least 1"),
+        ("num_beams", "2000", "num_beams 2000, but only at least 1"),
+        ("max_length", "0", "max_length 0, but only at least 1"),
         (
             "length_penalty",
             "-1",

@@ -10,10 +10,10 @@ use training::pretrained::is_pretrained;
 use transformer::TransformerConfig;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 
-use super::check::{needs, reject, set};
+use super::check::{reject, set};
 use super::input::InputArgs;
 use super::parse::{POSITIVE, number, whole_number};
-use super::search::{BeamArgs, check_batch_size, check_generation, name_source};
+use super::search::{BeamArgs, check_generation};
 use super::trained::TrainedArgs;
 
 /// Flags of `generate`.
@@ -60,16 +60,16 @@ pub struct GenerateArgs {
     #[arg(long, help_heading = "Sampling", conflicts_with_all = ["beam", "length_penalty", "alpha"])]
     pub sample: bool,
     /// Divisor of the logits: above 1 more random, below 1 less; needs --sample [default: 1]
-    #[arg(long, help_heading = "Sampling", value_name = "X", allow_negative_numbers = true, value_parser = number(POSITIVE))]
+    #[arg(long, help_heading = "Sampling", value_name = "X", requires = "sample", allow_negative_numbers = true, value_parser = number(POSITIVE))]
     pub temperature: Option<f64>,
     /// Draw from the N most likely tokens only; needs --sample
-    #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, help_heading = "Sampling", value_name = "N", requires = "sample", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub top_k: Option<usize>,
     /// Draw only from the smallest set of tokens with this total probability; needs --sample
-    #[arg(long, help_heading = "Sampling", value_name = "P", allow_negative_numbers = true, value_parser = number("a probability above 0 and at most 1, such as 0.9"))]
+    #[arg(long, help_heading = "Sampling", value_name = "P", requires = "sample", allow_negative_numbers = true, value_parser = number("a probability above 0 and at most 1, such as 0.9"))]
     pub top_p: Option<f64>,
     /// Seed of the samples, which also depend on the number of their line; needs --sample [default: 0]
-    #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<u64>)]
+    #[arg(long, help_heading = "Sampling", value_name = "N", requires = "sample", allow_negative_numbers = true, value_parser = whole_number::<u64>)]
     pub seed: Option<u64>,
     /// Minimum number of symbols of a target, without its end symbol [default: 0, or what the files
     /// of a pretrained model say]
@@ -101,7 +101,7 @@ pub struct GenerateArgs {
     pub json: bool,
     /// Add the alignment of each token with the source: the cross-attention of the last decoder
     /// layer, mean over its heads; needs --json
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", requires = "json")]
     pub alignments: bool,
     /// File for the outputs, written whole or not at all [default: standard output]
     #[arg(
@@ -136,11 +136,7 @@ impl GenerateArgs {
     ///
     /// A value that is out of range, or flags that cannot be combined.
     pub fn check(&self) -> Result<(), UsageError> {
-        let alignments = self.alignments.then_some("");
-        needs("--alignments", alignments, "--json", self.json)?;
-        check_batch_size(self.batch_size)?;
-        let is_pretrained = is_pretrained(&self.trained.run);
-        if !is_pretrained {
+        if !is_pretrained(&self.trained.run) {
             let expected = "needs a Hugging Face folder: a run has one pair of languages";
             reject("--source-lang", self.source_lang.as_ref(), expected)?;
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
@@ -153,12 +149,7 @@ impl GenerateArgs {
     /// Returns the decoding method of the flags. `default` is the beam width and the length penalty
     /// that come with the model.
     fn method(&self, default: Option<(usize, LengthPenalty)>) -> Result<Method, UsageError> {
-        let sample = self.sample;
-        needs("--temperature", self.temperature, "--sample", sample)?;
-        needs("--top-k", self.top_k, "--sample", sample)?;
-        needs("--top-p", self.top_p, "--sample", sample)?;
-        needs("--seed", self.seed, "--sample", sample)?;
-        if !sample {
+        if !self.sample {
             // `--stream` prints tokens one by one, which a beam search cannot do.
             return self.beam.method_or(default.filter(|_| !self.stream));
         }
@@ -191,8 +182,7 @@ impl GenerateArgs {
         let (max_length, most) = (config.max_length, max_tokens(model));
         if max_length > most {
             let expected = format!("must be at most what the model can take ({most})");
-            let error = UsageError::new("--max-length", max_length, expected);
-            return Err(name_source(error, |name| self.gives(name)));
+            return Err(UsageError::new("--max-length", max_length, expected));
         }
         config.method = self.method(defaults.beam)?;
         config.forbidden.extend(self.forbidden(dataset)?);
@@ -200,23 +190,8 @@ impl GenerateArgs {
         set(&mut config.n_best, self.n_best);
         set(&mut config.repetition_penalty, self.repetition_penalty);
         set(&mut config.no_repeat_ngram, self.no_repeat_ngram);
-        let checked = check_generation(&config, model, self.batch_size.unwrap_or(1));
-        checked.map_err(|error| name_source(error, |name| self.gives(name)))?;
+        check_generation(&config, model, self.batch_size.unwrap_or(1))?;
         Ok(config)
-    }
-
-    /// Returns whether a flag gives a generation setting, which has its name in the files of
-    /// pretrained models. Other settings are given always.
-    fn gives(&self, name: &str) -> bool {
-        match name {
-            "num_beams" => self.beam.beam.is_some(),
-            "length_penalty" => self.beam.alpha.is_some(),
-            "max_length" => self.max_length.is_some(),
-            "min_length" => self.min_length.is_some(),
-            "repetition_penalty" => self.repetition_penalty.is_some(),
-            "no_repeat_ngram_size" => self.no_repeat_ngram.is_some(),
-            _ => true,
-        }
     }
 
     fn forbidden(&self, dataset: &dyn Dataset) -> Result<Vec<u32>, UsageError> {

@@ -43,7 +43,7 @@ pub use report::ReportArgs;
 pub use resume::ResumeArgs;
 pub use runs::{Column, CompareArgs, RunsArgs};
 pub use score::{MetricArgs, ScoreArgs};
-pub use search::{check_batch_size, check_generation, name_source, usual_batch_size};
+pub use search::{check_generation, usual_batch_size};
 pub use settings::follows;
 pub use tokenize::{Side, TokenizeArgs};
 pub use trained::TrainedArgs;

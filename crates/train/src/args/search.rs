@@ -5,7 +5,7 @@ use training::error::UsageError;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 use transformer::{ConfigError, TransformerConfig};
 
-use super::check::{needs, reject};
+use super::check::needs;
 use super::parse::{name_of, number, whole_number};
 
 /// Choices of `--length-penalty`.
@@ -81,16 +81,6 @@ impl BeamArgs {
     }
 }
 
-/// Rejects a batch size of 0.
-///
-/// # Errors
-///
-/// A batch size of 0.
-pub fn check_batch_size(batch_size: Option<usize>) -> Result<(), UsageError> {
-    let zero = batch_size.filter(|&size| size == 0);
-    reject("--batch-size", zero, "must be at least 1")
-}
-
 /// Returns the maximum number of targets that are generated at once, at least 1. More would need
 /// too much memory for the decoder cache, or for the logits.
 fn max_rows(config: &GenerateConfig, model: &TransformerConfig) -> usize {
@@ -113,8 +103,8 @@ pub fn usual_batch_size(
     default.min(most.max(1))
 }
 
-/// Checks the settings of a generation. Rejects a beam, a number of samples or a batch size whose
-/// decoder cache or logits would need too much memory.
+/// Checks the settings of a generation. Rejects a batch size of 0, and a beam, a number of samples or
+/// a batch size whose decoder cache or logits would need too much memory.
 ///
 /// # Errors
 ///
@@ -138,31 +128,11 @@ pub fn check_generation(
         };
         return at_most(flag, rows, max_rows);
     }
-    if batch_size > max_rows / rows {
-        return at_most("--batch-size", batch_size, max_rows / rows);
+    match batch_size {
+        0 => Err(UsageError::new("--batch-size", 0, "must be at least 1")),
+        size if size > max_rows / rows => at_most("--batch-size", size, max_rows / rows),
+        _ => Ok(()),
     }
-    Ok(())
-}
-
-/// Names a generation setting that `is_given` rejects, because no flag has given it, as in the files
-/// of the pretrained model that have it.
-pub fn name_source(error: UsageError, is_given: impl Fn(&str) -> bool) -> UsageError {
-    let name = error
-        .subject
-        .to_string()
-        .replace("--", "")
-        .replace('-', "_");
-    let name = match &*name {
-        "beam" | "width" => "num_beams",
-        "alpha" => "length_penalty",
-        "no_repeat_ngram" => "no_repeat_ngram_size",
-        name => name,
-    };
-    if is_given(name) {
-        return error;
-    }
-    let subject = format!("{name} of the model's generation settings");
-    UsageError::new(subject, error.value, error.expected)
 }
 
 /// Converts an error about a generation setting, which is named by its flag.

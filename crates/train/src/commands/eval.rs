@@ -15,7 +15,7 @@ use transformer::generate::Method;
 use super::hypotheses::HypothesesFile;
 use super::trained::{Trained, beam_width, load};
 use super::{lengths, translations};
-use crate::args::{EvalArgs, check_batch_size, check_generation, length_settings, reject};
+use crate::args::{EvalArgs, check_generation, length_settings, reject};
 use crate::group::Group;
 use crate::number::short;
 use crate::terminal::output;
@@ -43,7 +43,6 @@ struct Evaluation {
 /// Wrong flags, a run or a corpus that cannot be read, a device that cannot be used, outputs that
 /// are not finite, or a file or a stdout that cannot be written.
 pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
-    check_batch_size(args.batch_size)?;
     let mut by_length = args.lengths.config()?;
     let trained = load(&args.trained, args.int8, group)?;
     let method = args.beam.method_or(trained.run.dataset.search().beam)?;

@@ -21,7 +21,7 @@ use transformer::generate::{GenerateConfig, GenerateError, Method};
 use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
 use super::trained::{Trained, beam_width};
-use crate::args::{EvalArgs, check_generation, name_source};
+use crate::args::{EvalArgs, check_generation};
 use crate::group::Group;
 use crate::number::short;
 use crate::terminal::{LineProgress, output};
@@ -80,14 +80,7 @@ pub(super) fn run(
     if let Some(length) = args.no_repeat_ngram {
         generation.no_repeat_ngram = length;
     }
-    let checked = check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1));
-    checked.map_err(|error| {
-        name_source(error, |name| match name {
-            "num_beams" | "length_penalty" => args.beam.beam.is_some(),
-            "no_repeat_ngram_size" => args.no_repeat_ngram.is_some(),
-            name => name == "batch_size",
-        })
-    })?;
+    check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
     let inputs = [Some(&corpus.source), corpus.target.as_ref()];
     let mut files = inputs.into_iter().flatten();

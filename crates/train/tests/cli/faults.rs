@@ -405,7 +405,7 @@ fn a_wrong_value_of_a_models_files_is_not_reported_as_a_flag() {
         wrong[name] = serde_json::from_str(value).unwrap();
         std::fs::write(&settings, wrong.to_string()).unwrap();
         let error = output(path, "generate model --max-length 3 --input lines");
-        fails(&error, 2, &["generation settings", name]);
+        fails(&error, 2, &["generation", name]);
         assert!(!String::from_utf8_lossy(&error.stderr).contains("--"));
     }
 }

@@ -13,6 +13,9 @@ use crate::weights::error::WeightsError;
 /// File name of a folder's generation settings.
 const GENERATION: &str = "generation_config.json";
 
+/// Maximum width of a beam. A wider one is probably a mistake.
+const MAX_WIDTH: usize = 1024;
+
 /// Settings that are ignored. They concern sampling, padding, the way of computation and its
 /// maximum time, further results, or the file itself.
 const NEUTRAL: &[&str] = &[
@@ -162,7 +165,11 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
             return Err(fields.refuse(name, id, &format!("a token below {size}")));
         }
     }
-    let width: Option<usize> = fields.optional("num_beams")?;
+    let width: usize = fields.optional("num_beams")?.unwrap_or(1);
+    if !(1..=MAX_WIDTH).contains(&width) {
+        let expected = format!("at least 1 and at most {MAX_WIDTH}");
+        return Err(fields.refuse("num_beams", &width, &expected));
+    }
     let alpha: f64 = fields.optional("length_penalty")?.unwrap_or(1.0);
     if !(0.0..=10.0).contains(&alpha) {
         return Err(fields.refuse("length_penalty", &alpha, &"a number from 0 to 10"));
@@ -200,10 +207,15 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
     // `max_length` and `min_length` count the start token, and `max_new_tokens` does not.
     let max_new: Option<usize> = fields.optional("max_new_tokens")?;
     let max_length: Option<usize> = fields.optional("max_length")?;
+    for (name, most) in [("max_new_tokens", max_new), ("max_length", max_length)] {
+        if most == Some(0) {
+            return Err(fields.refuse(name, &0, &"at least 1"));
+        }
+    }
     let max_length = max_length.map(|most| most.saturating_sub(1).max(1));
     let min_length: Option<usize> = fields.optional("min_length")?;
     Ok(GenerateDefaults {
-        beam: Some((width.unwrap_or(1).max(1), LengthPenalty::Power { alpha })),
+        beam: Some((width, LengthPenalty::Power { alpha })),
         prefix: forced_first.into_iter().collect(),
         forbidden,
         no_repeat_ngram,
