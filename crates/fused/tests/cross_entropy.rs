@@ -26,11 +26,11 @@ impl Case {
         }
     }
 
-    /// Returns the loss of each row, and the gradient of the sum of `weight(row) * loss` with
-    /// respect to the logits.
-    fn by_hand(&self, weight: impl Fn(usize) -> f64) -> (Vec<f64>, Vec<f64>) {
+    /// Returns the loss of each row, with and without smoothing, and the gradient of the sum of
+    /// `weight(row) * loss` with respect to the logits.
+    fn by_hand(&self, weight: impl Fn(usize) -> f64) -> [Vec<f64>; 3] {
         let v = self.vocab_size as f64;
-        let (mut losses, mut gradients) = (Vec::new(), Vec::new());
+        let (mut losses, mut plain, mut gradients) = (Vec::new(), Vec::new(), Vec::new());
         let rows = self.logits.chunks(self.vocab_size).zip(&self.target);
         for (row, (logits, &target)) in rows.enumerate() {
             let largest = logits
@@ -42,13 +42,14 @@ impl Case {
             let is_real = f64::from(target >= 0);
             let right = log_p(target.max(0) as usize);
             losses.push(is_real * -((1.0 - self.smoothing) * right + self.smoothing / v * all));
+            plain.push(is_real * -right);
             gradients.extend((0..self.vocab_size).map(|i| {
                 let is_right = f64::from(i as i64 == target);
                 let wanted = (1.0 - self.smoothing) * is_right + self.smoothing / v;
                 is_real * weight(row) * (log_p(i).exp() - wanted)
             }));
         }
-        (losses, gradients)
+        [losses, plain, gradients]
     }
 
     fn check(&self) {
@@ -58,13 +59,14 @@ impl Case {
         let logits = Tensor::<2>::from_data(logits, &device).require_grad();
         let target = TensorData::new(self.target.clone(), [rows]);
         let target = Tensor::<1, Int>::from_data(target, &device);
-        let loss = fused::cross_entropy(logits.clone(), target, self.smoothing);
+        let (loss, plain) = fused::cross_entropy(logits.clone(), target, self.smoothing);
         let weight = |row: usize| 0.5 + (row % 4) as f64;
         let weights: Vec<f32> = (0..rows).map(|row| weight(row) as f32).collect();
         let weights = Tensor::<1>::from_data(TensorData::new(weights, [rows]), &device);
         let gradients = (loss.clone() * weights).sum().backward();
-        let (losses, expected) = self.by_hand(weight);
+        let [losses, plain_losses, expected] = self.by_hand(weight);
         assert_close("loss", &loss.into_data(), &losses, 2e-6);
+        assert_close("plain", &plain.into_data(), &plain_losses, 2e-6);
         let gradient = logits.grad(&gradients).unwrap().into_data();
         assert_close("dlogits", &gradient, &expected, 2e-6);
     }
@@ -103,10 +105,8 @@ fn an_impossible_token_has_no_part_in_the_loss() {
             let ids = logits.len();
             let logits = Tensor::<2>::from_data(TensorData::new(logits, [1, ids]), &device);
             let target = Tensor::<1, Int>::from_data([2i64], &device);
-            fused::cross_entropy(logits, target, 0.0)
-                .into_data()
-                .iter::<f32>()
-                .sum::<f32>()
+            let (loss, _) = fused::cross_entropy(logits, target, 0.0);
+            loss.into_data().iter::<f32>().sum::<f32>()
         };
         let possible = of(vec![0.5, -0.25, 1.0]);
         let both = of(vec![0.5, -0.25, 1.0, f32::NEG_INFINITY]);
@@ -121,7 +121,8 @@ fn nan_is_not_hidden() {
     case.logits[45] = f32::NAN;
     let logits = Tensor::<2>::from_data(TensorData::new(case.logits, [3, 40]), &device);
     let target = Tensor::<1, Int>::from_data([3, 4, 5], &device);
-    let loss = fused::cross_entropy(logits, target, 0.0).into_data();
+    let (loss, _) = fused::cross_entropy(logits, target, 0.0);
+    let loss = loss.into_data();
     let finite: Vec<bool> = loss.iter::<f32>().map(f32::is_finite).collect();
     assert_eq!(finite, [true, false, true]);
 }

@@ -3,6 +3,7 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 use transformer::generate::{GenerateConfig, GenerateError, Hypothesis};
+use transformer::loss::LossSum;
 use transformer::{CrossEntropy, Transformer};
 
 use crate::data::Batch;
@@ -17,11 +18,11 @@ pub trait SequenceModel: Module + Sync {
     /// - output: `[B, T, V]`, where `V` is the size of the target vocabulary
     fn logits(&self, batch: &Batch) -> Tensor<3>;
 
-    /// Returns the sum of the losses of all labels that are not padding, `[1]`.
+    /// Returns the sums of the losses of all labels that are not padding.
     ///
     /// `chunk` is the number of tokens whose logits are held in memory at a time; `None` for all
     /// tokens. A model that cannot divide the logits may ignore `chunk`.
-    fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> Tensor<1>;
+    fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> LossSum;
 
     /// Returns the hypotheses for each source, the best first. Each begins with the token ids
     /// `prefix`.
@@ -44,7 +45,7 @@ impl SequenceModel for Transformer {
         self.forward(source, Some(&batch.source_mask), target)
     }
 
-    fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> Tensor<1> {
+    fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> LossSum {
         let Batch {
             source,
             source_mask,
@@ -53,7 +54,7 @@ impl SequenceModel for Transformer {
             ..
         } = batch;
         let mask = Some(&source_mask);
-        Self::loss(self, source, mask, target, labels, criterion, chunk).sum
+        Self::loss(self, source, mask, target, labels, criterion, chunk)
     }
 
     fn generate(

@@ -32,6 +32,9 @@ pub struct CrossEntropy {
 pub struct LossSum {
     /// Sum of the loss over the labels that are not negative, `[1]`, in nats.
     pub sum: Tensor<1>,
+    /// Sum of the loss without label smoothing, `[1]`, in nats, without gradient. It can be compared
+    /// with the loss of an evaluation.
+    pub unsmoothed: Tensor<1>,
     /// Number of these labels, `[1]`, without gradient.
     pub tokens: Tensor<1>,
 }
@@ -98,9 +101,10 @@ impl CrossEntropy {
         let labels = labels.reshape([rows]);
         let tokens = labels.clone().greater_equal_elem(0).float();
         let logits = logits.reshape([rows, vocab_size]);
-        let loss = fused::cross_entropy(logits, labels, self.smoothing);
+        let (loss, unsmoothed) = fused::cross_entropy(logits, labels, self.smoothing);
         LossSum {
             sum: loss.sum(),
+            unsmoothed: unsmoothed.sum(),
             tokens: tokens.sum().detach(),
         }
     }
@@ -150,7 +154,7 @@ impl CrossEntropy {
             Some(bias) => bias.val(),
             None => Tensor::zeros([weight.dims()[1]], (&states.device(), states.dtype())),
         };
-        let loss = fused::linear_cross_entropy(
+        let (loss, unsmoothed) = fused::linear_cross_entropy(
             generator.scaled(states).reshape([rows, d_model]),
             weight,
             bias,
@@ -160,6 +164,7 @@ impl CrossEntropy {
         );
         LossSum {
             sum: loss.sum(),
+            unsmoothed: unsmoothed.sum(),
             tokens: tokens.sum().detach(),
         }
     }

@@ -198,7 +198,7 @@ pub(super) fn train(
     }
     let processes = group.collective().size();
     let about = About::new(config, dataset, trainer.model(), &path, processes);
-    let mut board = TensorBoard::new(&path, about.floor);
+    let mut board = TensorBoard::new(&path);
     let mut view = RunView::new(about, shown.is_plain, group.is_first());
     let mut observers: Vec<&mut dyn Observer> = vec![&mut view];
     if shown.tensorboard && group.is_first() {

@@ -134,8 +134,8 @@ impl RunPlot {
                 _ => format!("{what} of {count} seeds"),
             };
             for field in fields {
-                let label = metric_label(&runs[first[0]], field);
-                lines.extend(self.lines(runs, group, field, label, None, progress));
+                let label = metric::label(field);
+                lines.extend(self.lines(runs, group, field, label.into(), None, progress));
             }
             let clip = &runs[first[0]].config["optimization"]["optimizer"]["clip_norm"];
             if let (Self::GradientNorm, Some(clip), Some(line)) =
@@ -314,16 +314,5 @@ impl RunPlot {
             }
             _ => Axis::around(label, 0.0, largest, most),
         }
-    }
-}
-
-/// Returns the legend text of a metric of a run.
-fn metric_label(run: &RunData, field: &str) -> String {
-    let smoothing = run.label_smoothing();
-    match field {
-        "loss" if smoothing > 0.0 => {
-            format!("training, above the least loss of label smoothing {smoothing}")
-        }
-        field => metric::label(field).into(),
     }
 }

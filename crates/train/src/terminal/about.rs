@@ -6,7 +6,6 @@ use std::path::Path;
 use training::config::RunConfig;
 use training::data::{DataConfig, Dataset, Split};
 use training::lora::trained_parameters;
-use training::run::loss_floor;
 use transformer::{Choice, Transformer, weights};
 
 use super::table::{Align, Table};
@@ -19,8 +18,6 @@ pub struct About {
     pub(super) backend: String,
     pub(super) parameters: usize,
     pub(super) folder: String,
-    /// The smallest possible training loss, see [`loss_floor`].
-    pub floor: f64,
     /// Lines of a table that describes the model, the data and the device.
     pub(super) table: Vec<String>,
 }
@@ -42,10 +39,6 @@ impl About {
             task: config.data.name().into(),
             backend: config.execution.backend.clone(),
             parameters: parameters_of_parts(&shapes).iter().sum(),
-            floor: loss_floor(
-                config.optimization.label_smoothing,
-                config.model.target_vocab_size,
-            ),
             folder: folder.display().to_string(),
             table: describe(config, dataset, &shapes, processes),
         }

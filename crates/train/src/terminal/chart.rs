@@ -73,12 +73,7 @@ impl Widget for Chart<'_> {
         for (index, (field, _)) in curves.iter().enumerate().filter(|_| curves.len() > 1) {
             let (_, sample, _, style) = look_of(index);
             spans.extend([Span::raw("  "), Span::styled(sample, style)]);
-            let floor = if *field == "loss" && self.run.floor > 0.0 {
-                ", less its floor"
-            } else {
-                ""
-            };
-            spans.push(Span::raw(format!(" {}{floor}", metric::label(field))));
+            spans.push(Span::raw(format!(" {}", metric::label(field))));
         }
         spans.push(Span::raw(" "));
         let placed: Vec<Vec<Point>> = curves

@@ -22,8 +22,6 @@ pub(super) struct LiveRun {
     pub(super) evaluate_every: Option<usize>,
     /// Last step that was taken.
     pub(super) step: usize,
-    /// The smallest possible training loss, which is subtracted from it.
-    pub(super) floor: f64,
     pub(super) begun: Instant,
     /// Time of the last step.
     stepped: Instant,
@@ -39,7 +37,7 @@ pub(super) struct LiveRun {
 
 impl LiveRun {
     /// Returns a run that has taken `first` of `steps` steps, with the curves of these steps.
-    pub(super) fn new(first: usize, steps: usize, floor: f64, before: &Curves) -> Self {
+    pub(super) fn new(first: usize, steps: usize, before: &Curves) -> Self {
         let now = Instant::now();
         let mut run = Self {
             first,
@@ -47,7 +45,6 @@ impl LiveRun {
             epoch: None,
             evaluate_every: None,
             step: first,
-            floor,
             begun: now,
             stepped: now,
             metrics: None,
@@ -74,11 +71,11 @@ impl LiveRun {
             } => (self.evaluate_every, self.epoch) = (Some(evaluate_every), epoch),
             Event::Step { step, .. } => (self.step, self.stepped) = (step, Instant::now()),
             Event::Metrics(metrics) => {
-                let line = self.add(MetricsLine::of(metrics, self.floor));
+                let line = self.add(MetricsLine::of(metrics));
                 self.metrics = Some(line);
             }
             Event::Evaluation(evaluation) => {
-                let line = self.add(MetricsLine::of(evaluation, 0.0));
+                let line = self.add(MetricsLine::of(evaluation));
                 self.evaluation = Some(line);
             }
             Event::Best(best) => self.best = Some(best),
@@ -147,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_time_left_counts_only_the_steps_of_this_process() {
-        let mut run = LiveRun::new(75, 100, 0.0, &Curves::default());
+        let mut run = LiveRun::new(75, 100, &Curves::default());
         assert_eq!(run.left(run.begun), None);
         run.step = 80;
         run.stepped = run.begun + Duration::from_secs(2);
@@ -160,7 +157,7 @@ mod tests {
 
     #[test]
     fn epochs_and_the_next_evaluation_follow_from_the_step() {
-        let mut run = LiveRun::new(0, 25, 0.0, &Curves::default());
+        let mut run = LiveRun::new(0, 25, &Curves::default());
         assert_eq!((run.epochs(), run.next_evaluation()), (None, None));
         (run.epoch, run.evaluate_every) = (Some(10), Some(10));
         for (step, epoch, next) in [

@@ -38,7 +38,7 @@ fn state(run: &LiveRun, now: Instant) -> String {
 
 /// Returns the line that reports an evaluation.
 pub(super) fn line(evaluation: &Evaluation) -> String {
-    let line = MetricsLine::of(evaluation, 0.0);
+    let line = MetricsLine::of(evaluation);
     let fields = ["valid_loss", "exact_match", "bleu", "chrf"].into_iter();
     let items = fields.filter_map(|field| Some(metric::named(field, line.number(field)?)));
     let items: Vec<String> = items.collect();
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn the_state_has_loss_speed_and_time_left() {
-        let mut run = LiveRun::new(0, 1000, 0.0, &Curves::default());
+        let mut run = LiveRun::new(0, 1000, &Curves::default());
         assert_eq!(state(&run, run.begun), "loss -, - tokens/s, - left");
         run = dashboard::tests::run(500);
         let state = state(&run, run.begun);

@@ -74,8 +74,7 @@ impl RunView {
             0 => Curves::default(),
             _ => RunData::read(folder).map_or_else(|_| Curves::default(), |run| run.curves),
         };
-        let floor = self.about.floor;
-        let run = Arc::new(Mutex::new(LiveRun::new(first, steps, floor, &before)));
+        let run = Arc::new(Mutex::new(LiveRun::new(first, steps, &before)));
         let has_screen = capability::has_screen() && !self.is_plain && !output::is_quiet();
         let dashboard = has_screen.then(|| Dashboard::open(Arc::clone(&run), self.about.clone()));
         self.shown = Some(match dashboard.flatten() {

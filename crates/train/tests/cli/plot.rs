@@ -97,7 +97,7 @@ fn a_run_has_all_its_plots() {
         assert_eq!(svg.matches("\nlayer ").count(), maps, "{path}");
     }
     let loss = svg(folder, &paths[0]);
-    assert!(loss.contains("best checkpoint (step ") && loss.contains("label smoothing 0.1"));
+    assert!(loss.contains("best checkpoint (step "));
     // `fit` has drawn the same plots.
     let drawn = fs::read_to_string(trained().join("pictures/loss.svg")).unwrap();
     assert_eq!(loss, drawn);

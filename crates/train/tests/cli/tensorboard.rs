@@ -84,14 +84,14 @@ fn all_commands_say_the_same_of_a_run() {
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-3 * b.abs().max(0.1), "{a} is not {b}");
     let metric = |name: &str| listed["metrics"][name].as_f64().unwrap();
 
-    // The final loss is the same everywhere: above its floor, since the run has label smoothing.
+    // The final loss is the same everywhere, although the run has label smoothing.
     let (loss, valid) = (metric("train_loss"), metric("valid_loss"));
     let lines = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let steps = lines
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let raw = steps.rev().find_map(|line| line["loss"].as_f64()).unwrap();
-    assert!(raw > loss + 0.3, "{raw} {loss}");
+    assert_eq!(raw, loss);
     for (name, expected) in [("train_loss", loss), ("valid_loss", valid)] {
         close(
             compared["groups"][0]["metrics"][name]["mean"]

@@ -24,23 +24,6 @@ pub const CURVES: [(&str, &str); 9] = [
     ("chrf", "validation/chrf"),
 ];
 
-/// Returns the smallest possible training loss, in nats per token: the entropy of labels with label
-/// smoothing over a vocabulary of `tokens` tokens.
-///
-/// All readers of a run subtract it from the training loss. The loss can then be compared with the
-/// validation loss, which has no label smoothing, so that overfitting is visible.
-pub fn loss_floor(label_smoothing: f64, tokens: usize) -> f64 {
-    let entropy = |share: f64| {
-        if share > 0.0 {
-            -share * share.ln()
-        } else {
-            0.0
-        }
-    };
-    let other = label_smoothing / tokens as f64;
-    entropy(1.0 - label_smoothing + other) + (tokens as f64 - 1.0) * entropy(other)
-}
-
 /// A line of `metrics.jsonl`: a training step or an evaluation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricsLine {
@@ -50,25 +33,21 @@ pub struct MetricsLine {
 }
 
 impl MetricsLine {
-    /// Returns the line of a record, such as [`StepMetrics`](super::StepMetrics). `floor` is
-    /// subtracted from a training loss, see [`loss_floor`].
+    /// Returns the line of a record, such as [`StepMetrics`](super::StepMetrics).
     ///
     /// # Panics
     ///
     /// If the record is not an object with a step.
-    pub fn of(record: &impl Serialize, floor: f64) -> Self {
+    pub fn of(record: &impl Serialize) -> Self {
         let value = serde_json::to_value(record).expect("a record is plain data");
-        Self::parsed(value, floor).expect("a record has a step")
+        Self::parsed(value).expect("a record has a step")
     }
 
-    fn parsed(value: Value, floor: f64) -> Option<Self> {
-        let Value::Object(mut fields) = value else {
+    fn parsed(value: Value) -> Option<Self> {
+        let Value::Object(fields) = value else {
             return None;
         };
         let step = fields.get("step")?.as_u64()?.try_into().ok()?;
-        if let Some(loss) = fields.get("loss").and_then(Value::as_f64) {
-            fields.insert("loss".into(), (loss - floor).into());
-        }
         Some(Self { step, fields })
     }
 
@@ -142,30 +121,29 @@ impl Curves {
 /// # Errors
 ///
 /// If the file cannot be read, or if a line is damaged. The message names the file and the line.
-pub fn read_metrics(folder: &Path, floor: f64) -> Result<Vec<MetricsLine>, UsageError> {
-    read_lines(folder, floor, |_, _| true)
+pub fn read_metrics(folder: &Path) -> Result<Vec<MetricsLine>, UsageError> {
+    read_lines(folder, |_, _| true)
 }
 
 /// Reads the evaluations of `metrics.jsonl` and its last three lines, which include the last step
 /// if there was one. The other lines are skipped, because parsing all lines of a long run takes
 /// long.
-pub(super) fn read_evaluations(folder: &Path, floor: f64) -> Result<Vec<MetricsLine>, UsageError> {
+pub(super) fn read_evaluations(folder: &Path) -> Result<Vec<MetricsLine>, UsageError> {
     let name = b"\"valid_loss\"";
     let is_evaluation = |line: &[u8]| line.windows(name.len()).any(|part| part == name);
     // The last three lines may be a step, its evaluation, and an incomplete line.
-    read_lines(folder, floor, |line, left| left < 3 || is_evaluation(line))
+    read_lines(folder, |line, left| left < 3 || is_evaluation(line))
 }
 
 /// Parses a line; `None` if it is not a JSON object with a step.
-pub(super) fn parse_line(line: &[u8], floor: f64) -> Option<MetricsLine> {
-    MetricsLine::parsed(serde_json::from_slice(line).ok()?, floor)
+pub(super) fn parse_line(line: &[u8]) -> Option<MetricsLine> {
+    MetricsLine::parsed(serde_json::from_slice(line).ok()?)
 }
 
 /// Reads the lines for which `is_wanted` returns true, given the line and the number of lines after
 /// it.
 fn read_lines(
     folder: &Path,
-    floor: f64,
     is_wanted: impl Fn(&[u8], usize) -> bool,
 ) -> Result<Vec<MetricsLine>, UsageError> {
     let path = folder.join(METRICS);
@@ -177,7 +155,7 @@ fn read_lines(
         if line.trim_ascii().is_empty() || !is_wanted(line, all.len() - number) {
             continue;
         }
-        match parse_line(line, floor) {
+        match parse_line(line) {
             Some(line) => lines.push(line),
             None if !line.ends_with(b"\n") => break,
             None => {
@@ -207,8 +185,8 @@ mod tests {
         for length in 0..next.len() {
             let next = &next[..length];
             fs::write(&path, format!("{STEP}\n{NAN}\n\n{EVALUATION}\n{next}")).unwrap();
-            let curves = Curves::new(&read_metrics(folder.path(), 0.5).unwrap());
-            assert_eq!(curves.get("loss")[0], (1.0, 2.0));
+            let curves = Curves::new(&read_metrics(folder.path()).unwrap());
+            assert_eq!(curves.get("loss")[0], (1.0, 2.5));
             assert!(curves.get("loss")[1].1.is_nan());
             assert_eq!(curves.get("valid_loss"), [(2.0, 1.5)]);
             assert_eq!(curves.get("tokens"), [(1.0, 8.0), (2.0, 17.0)]);
@@ -222,7 +200,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lines = [STEP, EVALUATION, STEP, STEP, NAN, EVALUATION].join("\n");
         fs::write(folder.path().join(METRICS), lines).unwrap();
-        let lines = read_evaluations(folder.path(), 0.0).unwrap();
+        let lines = read_evaluations(folder.path()).unwrap();
         let found: Vec<_> = lines
             .iter()
             .map(|it| (it.step, it.is_evaluation()))
@@ -236,15 +214,8 @@ mod tests {
         for damaged in ["{}", "[1]", "x", r#"{"step":-1}"#, "\u{0}"] {
             let text = format!("{STEP}\n{damaged}\n{STEP}\n");
             fs::write(folder.path().join(METRICS), text).unwrap();
-            let error = read_metrics(folder.path(), 0.0).unwrap_err().to_string();
+            let error = read_metrics(folder.path()).unwrap_err().to_string();
             assert!(error.contains("metrics.jsonl: line 2 is"), "{error}");
         }
-    }
-
-    #[test]
-    fn the_floor_of_the_loss_is_the_entropy_of_smoothed_labels() {
-        assert_eq!(loss_floor(0.0, 9), 0.0);
-        // The smoothed distribution has 0.95 for the label and 0.05 for the other token.
-        assert!((loss_floor(0.1, 2) - 0.198_515).abs() < 1e-6);
     }
 }

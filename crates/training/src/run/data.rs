@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value};
 
-use super::curves::{Curves, MetricsLine, loss_floor, read_evaluations, read_metrics};
+use super::curves::{Curves, MetricsLine, read_evaluations, read_metrics};
 use super::layout::{CONFIG, SUMMARY, read_json, unusable};
 use super::state::Best;
 use super::{Environment, RunStatus, latest};
@@ -93,7 +93,7 @@ impl RunData {
 
     fn read_with(
         folder: &Path,
-        read: impl FnOnce(&Path, f64) -> Result<Vec<MetricsLine>, UsageError>,
+        read: impl FnOnce(&Path) -> Result<Vec<MetricsLine>, UsageError>,
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| unusable(&folder.join(CONFIG), what);
         let json = read_config_json(folder)?;
@@ -102,13 +102,7 @@ impl RunData {
         if !config["data"]["task"].is_string() {
             return Err(wrong("has no data.task, which every run has".into()));
         }
-        let smoothing = config["optimization"]["label_smoothing"].as_f64();
-        let tokens = config["model"]["target_vocab_size"].as_u64();
-        let floor = match (smoothing, tokens) {
-            (Some(smoothing), Some(tokens @ 1..)) => loss_floor(smoothing, tokens as usize),
-            _ => 0.0,
-        };
-        let lines = read(folder, floor)?;
+        let lines = read(folder)?;
         let mut status = read_status(folder)?;
         // While a run is running, `status.json` has the step of its last checkpoint, and
         // `metrics.jsonl` may have later steps.
@@ -157,12 +151,6 @@ impl RunData {
     /// Returns the seed of the run; `None` if `config.json` has no valid seed.
     pub fn seed(&self) -> Option<u64> {
         self.config["seed"].as_u64()
-    }
-
-    /// Returns the label smoothing of the training loss.
-    pub fn label_smoothing(&self) -> f64 {
-        let smoothing = &self.config["optimization"]["label_smoothing"];
-        smoothing.as_f64().unwrap_or(0.0)
     }
 
     /// Returns the preset that the run is most similar to, and the settings that differ from it;

@@ -99,7 +99,7 @@ impl MetricsLog {
         let text = fs::read(&self.path)?;
         let lines = text.split_inclusive(|&byte| byte == b'\n');
         let is_whole = |line: &&[u8]| {
-            line.ends_with(b"\n") && parse_line(line, 0.0).is_some_and(|line| line.step <= step)
+            line.ends_with(b"\n") && parse_line(line).is_some_and(|line| line.step <= step)
         };
         let kept = lines.filter(is_whole).collect::<Vec<_>>().concat();
         let path = self.path.display();

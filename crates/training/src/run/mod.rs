@@ -28,7 +28,7 @@ pub mod tensorboard;
 mod tests;
 
 pub use config_file::{read_config, read_config_json};
-pub use curves::{CURVES, Curves, MetricsLine, Point, loss_floor, read_metrics};
+pub use curves::{CURVES, Curves, MetricsLine, Point, read_metrics};
 pub use data::{COMPARED, RunData, labels, seed_groups};
 pub use environment::{Environment, read_environments};
 pub use folder::RunFolder;

@@ -12,7 +12,7 @@ use crate::evaluation::Scores;
 pub struct StepMetrics {
     /// Number of the step, counted from 1.
     pub step: usize,
-    /// Mean loss per token, in nats, with label smoothing.
+    /// Mean loss per token, in nats, without label smoothing.
     pub loss: f32,
     /// Learning rate.
     pub learning_rate: f64,

@@ -42,7 +42,7 @@ pub struct Learner<M> {
 /// Results of one training step. Both tensors are on the device.
 #[derive(Clone, Debug)]
 pub struct StepResult {
-    /// Mean loss per token, `[1]`.
+    /// Mean loss per token, without label smoothing, `[1]`.
     pub loss: Tensor<1>,
     /// Global gradient norm before clipping, `[1]`.
     pub gradient_norm: Tensor<1>,
@@ -116,8 +116,8 @@ impl<M: SequenceModel> Learner<M> {
         let mut accumulator = GradientsAccumulator::new();
         let mut sum = Sum::default();
         for batch in batches {
-            let loss = self.loss(batch, tokens);
-            sum.add(loss.clone().inner());
+            let (loss, unsmoothed) = self.loss(batch, tokens);
+            sum.add(unsmoothed.inner());
             let scaled = match factor {
                 Some(factor) => loss * factor,
                 None => loss,
@@ -146,12 +146,14 @@ impl<M: SequenceModel> Learner<M> {
     }
 
     /// Runs the forward pass of a batch and returns the sum of its losses divided by `tokens`,
-    /// `[1]`. `tokens` is the number of tokens in all batches of the step, in all processes.
-    pub fn loss(&self, batch: Batch, tokens: usize) -> Tensor<1> {
+    /// `[1]`, and the same without label smoothing and gradient. `tokens` is the number of tokens in
+    /// all batches of the step, in all processes.
+    pub fn loss(&self, batch: Batch, tokens: usize) -> (Tensor<1>, Tensor<1>) {
         fused::in_pool(&batch.source.device(), || {
             let _format = self.mixed.matmuls();
             let model = self.mixed.computing(self.model());
-            model.loss(batch, &self.criterion, self.loss_chunk) / tokens as f64
+            let loss = model.loss(batch, &self.criterion, self.loss_chunk);
+            (loss.sum / tokens as f64, loss.unsmoothed / tokens as f64)
         })
     }
 

@@ -9,7 +9,7 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::backend::{Autodiff, Flex};
+use burn::backend::{Autodiff, AutodiffBackend, Flex};
 
 use super::chunks_autodiff::forward_tracked;
 use super::flex::{CrossEntropyOps, FlexChunks, backward};
@@ -20,19 +20,16 @@ impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
         smoothing: f64,
-    ) -> FloatTensor<Self> {
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let prepared = CrossEntropy.prepare::<C>([logits.node()]);
-        match prepared.compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let logits = logits.into_primitive();
-                let loss = Flex::fused_cross_entropy(logits.clone(), target.clone(), smoothing);
-                prep.finish((logits, target, smoothing), loss)
-            }
-            OpsKind::UnTracked(prep) => {
-                let logits = logits.into_primitive();
-                prep.finish(Flex::fused_cross_entropy(logits, target, smoothing))
-            }
-        }
+        let logits = logits.into_primitive();
+        let (smoothed, plain) =
+            Flex::fused_cross_entropy(logits.clone(), target.clone(), smoothing);
+        let smoothed = match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish((logits, target, smoothing), smoothed),
+            OpsKind::UnTracked(prep) => prep.finish(smoothed),
+        };
+        (smoothed, Self::from_inner(plain))
     }
 
     fn fused_linear_cross_entropy(
@@ -42,9 +39,9 @@ impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
         target: IntTensor<Self>,
         smoothing: f64,
         rows_at_a_time: usize,
-    ) -> FloatTensor<Self> {
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let inputs = [x, weight, bias];
-        forward_tracked::<FlexChunks, Flex, C>(inputs, target, smoothing, rows_at_a_time)
+        forward_tracked::<FlexChunks, Flex, C>(inputs, target, smoothing, rows_at_a_time).into()
     }
 }
 

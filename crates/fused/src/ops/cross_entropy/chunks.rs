@@ -11,8 +11,12 @@ pub(super) trait ChunkOps<B: Backend>: std::fmt::Debug + Send + 'static {
     /// Returns `x W + b`.
     fn linear(x: FloatTensor<B>, weight: FloatTensor<B>, bias: FloatTensor<B>) -> FloatTensor<B>;
 
-    /// Returns the loss of each row.
-    fn losses(logits: FloatTensor<B>, target: IntTensor<B>, smoothing: f64) -> FloatTensor<B>;
+    /// Returns the loss of each row, with and without label smoothing.
+    fn losses(
+        logits: FloatTensor<B>,
+        target: IntTensor<B>,
+        smoothing: f64,
+    ) -> (FloatTensor<B>, FloatTensor<B>);
 
     /// Returns the gradient of the logits, from the gradient of each row's loss.
     #[cfg(feature = "autodiff")]
@@ -45,14 +49,14 @@ pub(super) fn slice(range: Range<usize>) -> [Slice; 1] {
     [Slice::from(range)]
 }
 
-/// Returns the losses of all rows, `[N]`, from x, weight and bias. At most `at_a_time` rows are
-/// computed at once.
+/// Returns the losses of all rows, `[N]`, with and without label smoothing, from x, weight and bias.
+/// At most `at_a_time` rows are computed at once.
 pub(super) fn forward<P: ChunkOps<B>, B: Backend>(
     [x, weight, bias]: &[FloatTensor<B>; 3],
     target: &IntTensor<B>,
     smoothing: f64,
     at_a_time: usize,
-) -> FloatTensor<B> {
+) -> (FloatTensor<B>, FloatTensor<B>) {
     let losses = |range: Range<usize>| {
         let x = B::float_slice(x.clone(), &slice(range.clone()));
         let target = B::int_slice(target.clone(), &slice(range));
@@ -62,6 +66,6 @@ pub(super) fn forward<P: ChunkOps<B>, B: Backend>(
             smoothing,
         )
     };
-    let losses: Vec<_> = ranges(x.shape()[0], at_a_time).map(losses).collect();
-    B::float_cat(losses, 0)
+    let (smoothed, plain) = ranges(x.shape()[0], at_a_time).map(losses).unzip();
+    (B::float_cat(smoothed, 0), B::float_cat(plain, 0))
 }

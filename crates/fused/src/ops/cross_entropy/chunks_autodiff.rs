@@ -8,32 +8,31 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::{FloatTensor, IntTensor};
-use burn::backend::{Autodiff, Backend, TensorMetadata};
+use burn::backend::{Autodiff, AutodiffBackend, Backend, TensorMetadata};
 
 use super::chunks::{ChunkOps, forward, ranges, slice};
 use crate::backend::graph::{parents, register};
 
-/// Returns the losses of all rows, with a node in the autodiff graph.
+/// Returns the losses of all rows: with label smoothing and a node in the autodiff graph, and without
+/// both.
 pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>(
     inputs: [FloatTensor<Autodiff<B, C>>; 3],
     target: IntTensor<B>,
     smoothing: f64,
     at_a_time: usize,
-) -> FloatTensor<Autodiff<B, C>> {
+) -> [FloatTensor<Autodiff<B, C>>; 2] {
     let nodes = inputs.each_ref().map(|tensor| tensor.node());
     let prepared = LinearCrossEntropy::<P>(PhantomData).prepare::<C>(nodes);
-    match prepared.compute_bound().stateful() {
+    let primitives = inputs.clone().map(|tensor| tensor.into_primitive());
+    let (smoothed, plain) = forward::<P, B>(&primitives, &target, smoothing, at_a_time);
+    let smoothed = match prepared.compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
             let nodes = inputs.each_ref().map(|tensor| prep.checkpoint(tensor));
-            let inputs = inputs.map(|tensor| tensor.into_primitive());
-            let losses = forward::<P, B>(&inputs, &target, smoothing, at_a_time);
-            prep.finish((nodes, target, smoothing, at_a_time), losses)
+            prep.finish((nodes, target, smoothing, at_a_time), smoothed)
         }
-        OpsKind::UnTracked(prep) => {
-            let inputs = inputs.map(|tensor| tensor.into_primitive());
-            prep.finish(forward::<P, B>(&inputs, &target, smoothing, at_a_time))
-        }
-    }
+        OpsKind::UnTracked(prep) => prep.finish(smoothed),
+    };
+    [smoothed, Autodiff::<B, C>::from_inner(plain)]
 }
 
 #[derive(Debug)]

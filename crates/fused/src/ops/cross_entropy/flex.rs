@@ -13,15 +13,15 @@ use crate::profile::Timer;
 /// The operations that Burn dispatches to the backend flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait CrossEntropyOps: Backend {
-    /// Returns the loss `[N]` of each row of the logits `[N, V]`.
+    /// Returns the losses `[N]` of each row of the logits `[N, V]`, with and without smoothing.
     fn fused_cross_entropy(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
         smoothing: f64,
-    ) -> FloatTensor<Self>;
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
-    /// Returns the loss of each row of `x W + b`, `[N]`. At most `rows_at_a_time` rows are computed
-    /// at once.
+    /// Returns the losses of each row of `x W + b`. At most `rows_at_a_time` rows are computed at
+    /// once.
     fn fused_linear_cross_entropy(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -29,7 +29,7 @@ pub(crate) trait CrossEntropyOps: Backend {
         target: IntTensor<Self>,
         smoothing: f64,
         rows_at_a_time: usize,
-    ) -> FloatTensor<Self>;
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
 }
 
 /// The fast path of cross-entropy.
@@ -37,9 +37,13 @@ pub(super) fn cross_entropy(
     logits: Tensor<2>,
     target: Tensor<1, Int>,
     smoothing: f64,
-) -> Tensor<1> {
+) -> (Tensor<1>, Tensor<1>) {
     let (logits, target) = (logits.into_dispatch(), target.into_dispatch());
-    Tensor::from_dispatch(Dispatch::fused_cross_entropy(logits, target, smoothing))
+    let (smoothed, plain) = Dispatch::fused_cross_entropy(logits, target, smoothing);
+    (
+        Tensor::from_dispatch(smoothed),
+        Tensor::from_dispatch(plain),
+    )
 }
 
 /// The fast path of [`linear_cross_entropy`](super::linear_cross_entropy).
@@ -49,24 +53,34 @@ pub(super) fn linear_cross_entropy(
     target: Tensor<1, Int>,
     smoothing: f64,
     rows_at_a_time: usize,
-) -> Tensor<1> {
-    Tensor::from_dispatch(Dispatch::fused_linear_cross_entropy(
+) -> (Tensor<1>, Tensor<1>) {
+    let (smoothed, plain) = Dispatch::fused_linear_cross_entropy(
         x.into_dispatch(),
         weight.into_dispatch(),
         bias.into_dispatch(),
         target.into_dispatch(),
         smoothing,
         rows_at_a_time,
-    ))
+    );
+    (
+        Tensor::from_dispatch(smoothed),
+        Tensor::from_dispatch(plain),
+    )
 }
 
 impl CrossEntropyOps for Flex {
-    fn fused_cross_entropy(logits: FlexTensor, target: FlexTensor, smoothing: f64) -> FlexTensor {
+    fn fused_cross_entropy(
+        logits: FlexTensor,
+        target: FlexTensor,
+        smoothing: f64,
+    ) -> (FlexTensor, FlexTensor) {
         let _timer = Timer::of("cross_entropy");
         let settings = settings(&logits, smoothing);
         let (logits, target) = (logits.to_contiguous(), flex::ids(target));
-        let loss = kernel::forward(settings, flex::slice(&logits), &target);
-        flex::primitive(loss, &[target.len()])
+        let losses = kernel::forward(settings, flex::slice(&logits), &target);
+        losses
+            .map(|losses| flex::primitive(losses, &[target.len()]))
+            .into()
     }
 
     fn fused_linear_cross_entropy(
@@ -76,7 +90,7 @@ impl CrossEntropyOps for Flex {
         target: FlexTensor,
         smoothing: f64,
         rows_at_a_time: usize,
-    ) -> FlexTensor {
+    ) -> (FlexTensor, FlexTensor) {
         forward::<FlexChunks, Self>(&[x, weight, bias], &target, smoothing, rows_at_a_time)
     }
 }
@@ -117,7 +131,7 @@ impl ChunkOps<Flex> for FlexChunks {
         Flex::fused_linear(x, weight, bias)
     }
 
-    fn losses(logits: FlexTensor, target: FlexTensor, smoothing: f64) -> FlexTensor {
+    fn losses(logits: FlexTensor, target: FlexTensor, smoothing: f64) -> (FlexTensor, FlexTensor) {
         Flex::fused_cross_entropy(logits, target, smoothing)
     }
 

@@ -38,20 +38,20 @@ impl Settings {
     }
 }
 
-/// Returns the loss of each row.
-pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buffer {
+/// Returns the loss of each row, with and without label smoothing.
+pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> [Buffer; 2] {
     let Settings {
         vocab_size,
         smoothing,
     } = settings;
-    let loss = |(logits, &target): (&[f32], &i64)| {
+    let losses = |(logits, &target): (&[f32], &i64)| {
         let Some(target) = settings.index(target) else {
-            return 0.0;
+            return [0.0; 2];
         };
-        // `log_sum_exp` skips NaN. The mean is NaN if any logit is NaN, and the loss is then set to
-        // NaN.
+        // `log_sum_exp` skips NaN. The mean is NaN if any logit is NaN, and the losses are then set
+        // to NaN.
         let mean = sum_of(logits) / vocab_size as f64;
-        let target_logit = f64::from(logits[target]) * (1.0 - smoothing);
+        let target_logit = f64::from(logits[target]);
         // The mean is minus infinity if any logit is. Without smoothing, the mean is therefore not
         // used, because minus infinity times 0 is NaN.
         let smoothed = if smoothing > 0.0 {
@@ -59,15 +59,20 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
         } else {
             0.0
         };
-        let loss = log_sum_exp(logits) - target_logit - smoothed;
-        if mean.is_nan() { f32::NAN } else { loss as f32 }
+        let lse = log_sum_exp(logits);
+        let losses = [
+            lse - target_logit * (1.0 - smoothing) - smoothed,
+            lse - target_logit,
+        ];
+        losses.map(|loss| if mean.is_nan() { f32::NAN } else { loss as f32 })
     };
     let rows = logits.par_chunks(vocab_size).zip(target);
-    let mut losses = Buffer::arbitrary(target.len());
+    let [mut smoothed, mut plain] = [(); 2].map(|()| Buffer::arbitrary(target.len()));
     rows.with_min_len(settings.rows_at_a_time())
-        .zip(losses.par_iter_mut())
-        .for_each(|(row, to)| *to = loss(row));
-    losses
+        .zip(smoothed.par_iter_mut())
+        .zip(plain.par_iter_mut())
+        .for_each(|((row, smoothed), plain)| [*smoothed, *plain] = losses(row));
+    [smoothed, plain]
 }
 
 /// Returns the sum of `x` in f64. The loop keeps eight partial sums, which the processor can update

@@ -22,13 +22,14 @@ use burn::tensor::{Int, Tensor};
 use super::linear::linear;
 
 /// Returns the cross-entropy of each row, in nats: `-(1 - ε) log p(target) - ε / V Σ_v log p(v)`
-/// with `p = softmax(logits)` and `ε = smoothing`, or 0 where the target is negative.
+/// with `p = softmax(logits)` and `ε = smoothing`, or 0 where the target is negative. The second
+/// tensor has the cross-entropy without smoothing, `-log p(target)`, and no gradient.
 ///
 /// # Shapes
 ///
 /// - logits: `[N, V]`
 /// - target: `[N]`, ids below `V`; a negative target is ignored
-/// - output: `[N]`
+/// - outputs: `[N]`
 ///
 /// # Panics
 ///
@@ -40,12 +41,17 @@ use super::linear::linear;
 /// let device = Device::flex();
 /// let logits = Tensor::<2>::zeros([2, 4], &device);
 /// let target = Tensor::<1, Int>::from_data([3, -100], &device);
-/// let loss = fused::cross_entropy(logits, target, 0.1).into_data();
+/// let (loss, _) = fused::cross_entropy(logits, target, 0.1);
+/// let loss = loss.into_data();
 /// let [first, ignored] = loss.iter::<f32>().collect::<Vec<_>>()[..] else { panic!() };
 /// assert!((first - 4f32.ln()).abs() < 1e-6);
 /// assert_eq!(ignored, 0.0);
 /// ```
-pub fn cross_entropy(logits: Tensor<2>, target: Tensor<1, Int>, smoothing: f64) -> Tensor<1> {
+pub fn cross_entropy(
+    logits: Tensor<2>,
+    target: Tensor<1, Int>,
+    smoothing: f64,
+) -> (Tensor<1>, Tensor<1>) {
     let [rows, vocab_size] = logits.dims();
     assert_eq!(
         target.dims(),
@@ -65,11 +71,12 @@ pub fn cross_entropy(logits: Tensor<2>, target: Tensor<1, Int>, smoothing: f64) 
     let is_ignored = target.clone().lower_elem(0);
     let log_probabilities = log_softmax(logits, 1);
     let target_loss = log_probabilities.clone().gather(1, target.clamp_min(0));
-    let mut loss = target_loss * (smoothing - 1.0);
+    let mut loss = target_loss.clone() * (smoothing - 1.0);
     if smoothing > 0.0 {
         loss = loss - log_probabilities.mean_dim(1) * smoothing;
     }
-    loss.mask_fill(is_ignored, 0.0).reshape([rows])
+    let of_rows = |loss: Tensor<2>| loss.mask_fill(is_ignored.clone(), 0.0).reshape([rows]);
+    (of_rows(loss), of_rows(-target_loss.detach()))
 }
 
 /// Returns [`cross_entropy`] of the outputs of a [linear layer](crate::linear()), without holding
@@ -86,7 +93,7 @@ pub fn cross_entropy(logits: Tensor<2>, target: Tensor<1, Int>, smoothing: f64) 
 /// - weight: `[D, V]`
 /// - bias: `[V]`
 /// - target: `[N]`, ids below `V`; a negative target is ignored
-/// - output: `[N]`
+/// - outputs: `[N]`
 ///
 /// # Panics
 ///
@@ -100,8 +107,8 @@ pub fn cross_entropy(logits: Tensor<2>, target: Tensor<1, Int>, smoothing: f64) 
 /// let x = Tensor::<2>::ones([3, 2], &device);
 /// let (weight, bias) = (Tensor::zeros([2, 4], &device), Tensor::zeros([4], &device));
 /// let target = Tensor::<1, Int>::from_data([3, 2, 1], &device);
-/// let loss = fused::linear_cross_entropy(x, weight, bias, target, 0.0, 2).into_data();
-/// assert!(loss.iter::<f32>().all(|loss| (loss - 4f32.ln()).abs() < 1e-6));
+/// let (loss, _) = fused::linear_cross_entropy(x, weight, bias, target, 0.0, 2);
+/// assert!(loss.into_data().iter::<f32>().all(|loss| (loss - 4f32.ln()).abs() < 1e-6));
 /// ```
 pub fn linear_cross_entropy(
     x: Tensor<2>,
@@ -110,7 +117,7 @@ pub fn linear_cross_entropy(
     target: Tensor<1, Int>,
     smoothing: f64,
     rows_at_a_time: usize,
-) -> Tensor<1> {
+) -> (Tensor<1>, Tensor<1>) {
     assert!(
         rows_at_a_time > 0,
         "rows_at_a_time is 0, but must be at least 1"

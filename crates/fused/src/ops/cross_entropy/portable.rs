@@ -10,7 +10,9 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
 use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
-use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata, backend_extension};
+use burn::backend::{
+    Autodiff, AutodiffBackend, Backend, Dispatch, TensorMetadata, backend_extension,
+};
 use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
 use super::chunks::{ChunkOps, forward};
@@ -26,17 +28,17 @@ use crate::backend::portable::{as_row, on_all_backends, size, sum_rows};
     Autodiff
 )]
 pub(crate) trait PortableCrossEntropy: Backend {
-    /// Returns the loss `[N]` of each row of the logits `[N, V]`.
+    /// Returns the losses `[N]` of each row of the logits `[N, V]`, with and without smoothing.
     fn portable_cross_entropy(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
         smoothing: f64,
-    ) -> FloatTensor<Self> {
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         Loss::<Self>::of(logits, target, smoothing).forward()
     }
 
-    /// Returns the loss of each row of `x W + b`, `[N]`. At most `rows_at_a_time` rows are computed
-    /// at once.
+    /// Returns the losses of each row of `x W + b`. At most `rows_at_a_time` rows are computed at
+    /// once.
     fn portable_linear_cross_entropy(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -44,7 +46,7 @@ pub(crate) trait PortableCrossEntropy: Backend {
         target: IntTensor<Self>,
         smoothing: f64,
         rows_at_a_time: usize,
-    ) -> FloatTensor<Self> {
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         forward::<PortableChunks, Self>(&[x, weight, bias], &target, smoothing, rows_at_a_time)
     }
 }
@@ -56,9 +58,13 @@ pub(super) fn cross_entropy(
     logits: Tensor<2>,
     target: Tensor<1, Int>,
     smoothing: f64,
-) -> Tensor<1> {
+) -> (Tensor<1>, Tensor<1>) {
     let (logits, target) = (logits.into_dispatch(), target.into_dispatch());
-    Tensor::from_dispatch(Dispatch::portable_cross_entropy(logits, target, smoothing))
+    let (smoothed, plain) = Dispatch::portable_cross_entropy(logits, target, smoothing);
+    (
+        Tensor::from_dispatch(smoothed),
+        Tensor::from_dispatch(plain),
+    )
 }
 
 /// The portable path of [`linear_cross_entropy`](super::linear_cross_entropy).
@@ -68,15 +74,19 @@ pub(super) fn linear_cross_entropy(
     target: Tensor<1, Int>,
     smoothing: f64,
     rows_at_a_time: usize,
-) -> Tensor<1> {
-    Tensor::from_dispatch(Dispatch::portable_linear_cross_entropy(
+) -> (Tensor<1>, Tensor<1>) {
+    let (smoothed, plain) = Dispatch::portable_linear_cross_entropy(
         x.into_dispatch(),
         weight.into_dispatch(),
         bias.into_dispatch(),
         target.into_dispatch(),
         smoothing,
         rows_at_a_time,
-    ))
+    );
+    (
+        Tensor::from_dispatch(smoothed),
+        Tensor::from_dispatch(plain),
+    )
 }
 
 impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> {
@@ -84,16 +94,15 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
         smoothing: f64,
-    ) -> FloatTensor<Self> {
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let prepared = CrossEntropy.prepare::<C>([logits.node()]);
         let loss = Loss::<B>::of(logits.into_primitive(), target, smoothing);
-        match prepared.compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let each = loss.forward();
-                prep.finish(loss, each)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(loss.forward()),
-        }
+        let (smoothed, plain) = loss.forward();
+        let smoothed = match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(loss, smoothed),
+            OpsKind::UnTracked(prep) => prep.finish(smoothed),
+        };
+        (smoothed, Self::from_inner(plain))
     }
 
     fn portable_linear_cross_entropy(
@@ -103,9 +112,9 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
         target: IntTensor<Self>,
         smoothing: f64,
         rows_at_a_time: usize,
-    ) -> FloatTensor<Self> {
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let inputs = [x, weight, bias];
-        forward_tracked::<PortableChunks, B, C>(inputs, target, smoothing, rows_at_a_time)
+        forward_tracked::<PortableChunks, B, C>(inputs, target, smoothing, rows_at_a_time).into()
     }
 }
 
@@ -134,18 +143,22 @@ impl<B: Backend> Loss<B> {
         }
     }
 
-    /// Returns the loss of each row, `[N]`.
-    fn forward(&self) -> FloatTensor<B> {
+    /// Returns the loss of each row, `[N]`, with and without label smoothing.
+    fn forward(&self) -> (FloatTensor<B>, FloatTensor<B>) {
         let all = &self.log_probabilities;
         let target = B::float_gather(1, all.clone(), self.target.clone());
-        let mut loss = B::float_mul_scalar(target, (self.smoothing - 1.0).into());
-        if self.smoothing > 0.0 {
-            let mean = B::float_mean_dim(all.clone(), 1);
-            let smooth = B::float_mul_scalar(mean, self.smoothing.into());
-            loss = B::float_sub(loss, smooth);
+        let of_rows = |loss| {
+            let loss = B::float_mask_fill(loss, self.is_ignored.clone(), 0.0.into());
+            B::float_reshape(loss, Shape::new([size(all, 0)]))
+        };
+        let plain = of_rows(B::float_neg(target.clone()));
+        if self.smoothing == 0.0 {
+            return (plain.clone(), plain);
         }
-        let loss = B::float_mask_fill(loss, self.is_ignored.clone(), 0.0.into());
-        B::float_reshape(loss, Shape::new([size(all, 0)]))
+        let label = B::float_mul_scalar(target, (self.smoothing - 1.0).into());
+        let mean = B::float_mean_dim(all.clone(), 1);
+        let smooth = B::float_mul_scalar(mean, self.smoothing.into());
+        (of_rows(B::float_sub(label, smooth)), plain)
     }
 
     /// Returns the gradient of the logits, from the gradient of each row's loss.
@@ -185,7 +198,11 @@ impl<B: Backend> ChunkOps<B> for PortableChunks {
         B::float_add(B::float_matmul(x, weight), as_row::<B>(bias))
     }
 
-    fn losses(logits: FloatTensor<B>, target: IntTensor<B>, smoothing: f64) -> FloatTensor<B> {
+    fn losses(
+        logits: FloatTensor<B>,
+        target: IntTensor<B>,
+        smoothing: f64,
+    ) -> (FloatTensor<B>, FloatTensor<B>) {
         Loss::<B>::of(logits, target, smoothing).forward()
     }
 

@@ -117,14 +117,14 @@ fn step(
 ) -> Result<[f64; 5]> {
     let begun = Instant::now();
     let batch = Batch::new(examples, device);
-    let loss = learner.loss(batch, tokens);
+    let (loss, unsmoothed) = learner.loss(batch, tokens);
     device.sync()?;
     let forward = begun.elapsed();
-    let gradients = learner.gradients(loss.clone());
+    let gradients = learner.gradients(loss);
     device.sync()?;
     let backward = begun.elapsed();
     let before = learner.exchange_seconds;
-    let (gradients, _) = learner.exchange(gradients, Some(loss.inner()), group);
+    let (gradients, _) = learner.exchange(gradients, Some(unsmoothed.inner()), group);
     learner.update(1e-4, gradients, None, 1.0, group);
     device.sync()?;
     let step = begun.elapsed();

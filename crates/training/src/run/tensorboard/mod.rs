@@ -27,17 +27,14 @@ const SUFFIX: &str = ".train";
 #[derive(Debug)]
 pub struct TensorBoard {
     folder: PathBuf,
-    floor: f64,
     file: Option<(PathBuf, BufWriter<File>)>,
 }
 
 impl TensorBoard {
-    /// Prepares to write into a run folder. No file is changed before training begins. `floor` is
-    /// the smallest possible training loss, see [`loss_floor`](super::loss_floor).
-    pub fn new(folder: &Path, floor: f64) -> Self {
+    /// Prepares to write into a run folder. No file is changed before training begins.
+    pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.into(),
-            floor,
             file: None,
         }
     }
@@ -68,7 +65,7 @@ impl TensorBoard {
         // An open TensorBoard forgets what it has read of the earlier files.
         self.write(&events::session_start(now, 0))?;
         if first > 0 {
-            let lines = read_metrics(&self.folder, self.floor)?;
+            let lines = read_metrics(&self.folder)?;
             let seconds = |line: &MetricsLine| line.number("seconds").unwrap_or(0.0);
             let end = lines.last().map_or(0.0, seconds);
             for line in lines.iter().filter(|line| line.step <= first) {
@@ -80,7 +77,7 @@ impl TensorBoard {
 
     fn log(&mut self, metrics: &impl Serialize) -> Result<()> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let line = MetricsLine::of(metrics, self.floor);
+        let line = MetricsLine::of(metrics);
         self.write_line(now.unwrap_or_default().as_secs_f64(), &line)
     }
 

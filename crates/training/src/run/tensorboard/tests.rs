@@ -4,7 +4,7 @@ use crate::run::StepMetrics;
 fn metrics(step: usize) -> StepMetrics {
     StepMetrics {
         step,
-        loss: 1.5 + 1.0 / step as f32,
+        loss: 1.0 / step as f32,
         learning_rate: 0.5,
         gradient_norm: f32::NAN,
         tokens: 8,
@@ -28,7 +28,7 @@ fn begin(first: usize) -> Event<'static> {
 fn train(folder: &Path, first: usize, last: usize) {
     let lines = (1..=first).map(|step| serde_json::to_string(&metrics(step)).unwrap() + "\n");
     fs::write(folder.join("metrics.jsonl"), lines.collect::<String>()).unwrap();
-    let mut board = TensorBoard::new(folder, 1.5);
+    let mut board = TensorBoard::new(folder);
     board.event(begin(first)).unwrap();
     for step in first + 1..=last {
         board.event(Event::Metrics(&metrics(step))).unwrap();
@@ -73,7 +73,7 @@ fn a_resumed_run_has_each_step_once() {
 #[test]
 fn a_file_that_cannot_be_written_is_named() {
     let folder = tempfile::tempdir().unwrap();
-    let mut board = TensorBoard::new(&folder.path().join("none"), 0.0);
+    let mut board = TensorBoard::new(&folder.path().join("none"));
     let error = board.event(begin(0));
     let error = format!("{:#}", error.unwrap_err());
     assert!(
