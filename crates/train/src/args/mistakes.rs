@@ -1,6 +1,5 @@
 //! Turns clap's errors about a command line into messages of one line.
 
-use std::error::Error;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -28,48 +27,12 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     shortened(format!("{message}; see `{help}`"))
 }
 
-/// Says what is wrong.
+/// Says what is wrong: the first paragraph of clap's message, in one line.
 fn mistake(error: &clap::Error) -> String {
-    let listed = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => text.clone(),
-        Some(ContextValue::Strings(texts)) => texts.join(", "),
-        Some(other) => other.to_string(),
-        None => String::new(),
-    };
-    let (arg, value) = (
-        listed(ContextKind::InvalidArg),
-        listed(ContextKind::InvalidValue),
-    );
-    match error.kind() {
-        ErrorKind::UnknownArgument => format!("unexpected argument '{arg}'"),
-        ErrorKind::InvalidSubcommand => {
-            let command = listed(ContextKind::InvalidSubcommand);
-            format!("unrecognized subcommand '{command}'")
-        }
-        ErrorKind::InvalidValue if value.is_empty() => format!("a value is required for '{arg}'"),
-        ErrorKind::InvalidValue => {
-            let valid = listed(ContextKind::ValidValue);
-            format!("invalid value '{value}' for '{arg}': must be one of {valid}")
-        }
-        ErrorKind::ValueValidation => {
-            let why = error.source().map(ToString::to_string).unwrap_or_default();
-            format!("invalid value '{value}' for '{arg}': {why}")
-        }
-        ErrorKind::ArgumentConflict => {
-            let prior = listed(ContextKind::PriorArg);
-            if prior == arg || prior.is_empty() {
-                format!("'{arg}' cannot be given twice")
-            } else {
-                format!("'{arg}' cannot be used with {prior}")
-            }
-        }
-        ErrorKind::MissingRequiredArgument => format!("missing: {arg}"),
-        ErrorKind::TooFewValues => {
-            let least = listed(ContextKind::MinValues);
-            format!("'{arg}' needs at least {least} values")
-        }
-        kind => format!("{kind} {arg}{value}"),
-    }
+    let message = error.to_string();
+    let paragraph = message.split("\n\n").next().unwrap_or_default();
+    let lines: Vec<&str> = paragraph.lines().map(str::trim).collect();
+    lines.join(" ").trim_start_matches("error: ").into()
 }
 
 /// Returns a suggestion that is better than clap's own; `None` if the program has none.
