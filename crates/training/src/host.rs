@@ -1,15 +1,13 @@
 //! The name of the machine.
 
-use std::ffi::OsString;
-
 /// Returns the name of this machine.
 #[cfg(not(target_family = "wasm"))]
-pub(crate) fn name() -> OsString {
-    gethostname::gethostname()
+pub fn name() -> String {
+    gethostname::gethostname().to_string_lossy().into_owned()
 }
 
 /// Returns `browser`, because WebAssembly cannot ask for the name of the machine.
 #[cfg(target_family = "wasm")]
-pub(crate) fn name() -> OsString {
+pub fn name() -> String {
     "browser".into()
 }

@@ -92,6 +92,7 @@
 //! | [`config`] | the settings of a run, presets, JSON and TOML |
 //! | [`memory`] | memory of the process, of the machine and of training |
 //! | [`model`] | the interface between training and a model |
+//! | [`host`] | the name of the machine |
 //! | [`collective`] | groups of processes that train together |
 //! | [`positions`] | maximum numbers of tokens, for sequences longer than in training |
 //! | [`evaluation`] | teacher-forced loss, decoding, scores by length |
@@ -110,7 +111,7 @@ pub mod data;
 pub mod error;
 pub mod evaluation;
 pub mod files;
-mod host;
+pub mod host;
 pub mod inference;
 pub mod lora;
 pub mod memory;

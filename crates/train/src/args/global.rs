@@ -4,8 +4,9 @@ use std::num::NonZero;
 use std::{env, fs, thread};
 
 use clap::{ArgAction, Args};
-use training::collective::{Collective, host};
+use training::collective::Collective;
 use training::error::UsageError;
+use training::host;
 
 use super::parse::whole_within;
 
@@ -70,7 +71,7 @@ fn share_of_cores(group: &dyn Collective) -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
     let cores = lines.find(|line| line.starts_with("Cpus_allowed_list:"));
-    let own = format!("{} {}", host(), cores.unwrap_or_default());
+    let own = format!("{} {}", host::name(), cores.unwrap_or_default());
     let all = group.gather_values(&own);
     let sharing = all.iter().filter(|other| **other == own).count();
     let available = thread::available_parallelism().map_or(1, NonZero::get);

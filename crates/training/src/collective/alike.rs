@@ -19,18 +19,8 @@ struct Facts {
     settings: Settings,
 }
 
-/// Facts that are not settings, each with the words that errors use for it.
-const OTHERS: [(&str, &str); 6] = [
-    ("data.data", "the contents of the corpora"),
-    ("data.tokenizer_sha256", "the contents of the tokenisers"),
-    ("version", "the version of the program"),
-    ("instructions", "the vector instructions"),
-    ("step", "the step of the checkpoint"),
-    ("parameters", "the checksum of the parameters"),
-];
-
 /// Checks that all processes have the same settings, data, version and vector instructions. `more`
-/// has further facts, by name, that must be the same.
+/// has further facts, in words such as "the step of the checkpoint", that must be the same.
 ///
 /// # Errors
 ///
@@ -44,23 +34,21 @@ pub fn check_alike(
         return Ok(());
     }
     let mut settings = flat(&config.to_json());
-    settings.insert("version".into(), env!("CARGO_PKG_VERSION").into());
+    settings.insert("the version of the program".into(), env!("CARGO_PKG_VERSION").into());
     // Other vector instructions round differently, so the copies of the model would drift apart.
-    settings.insert("instructions".into(), fused::simd_level().into());
+    settings.insert("the vector instructions".into(), fused::simd_level().into());
     let more = more
         .iter()
         .map(|(name, value)| ((*name).into(), value.clone()));
     settings.extend(more);
     let all = group.gather_values(&Facts {
-        host: host(),
+        host: crate::host::name(),
         settings,
     });
     let first = &all[0];
-    for (rank, other) in all.iter().enumerate().skip(1) {
-        let Some(path) = differing(&[&first.settings, &other.settings])
-            .first()
-            .copied()
-        else {
+    for (rank, other) in all.iter().enumerate() {
+        let paths = differing(&[&first.settings, &other.settings]);
+        let Some(&path) = paths.first() else {
             continue;
         };
         let value = |facts: &Facts| shown(facts.settings.get(path).unwrap_or(&Value::Null));
@@ -70,21 +58,12 @@ pub fn check_alike(
             value(other),
             value(first)
         );
-        let known = OTHERS.iter().find(|(known, _)| path.starts_with(known));
-        return Err(match (known, setting_at(path)) {
-            (None, Some(setting)) => UsageError::setting(setting, "", expected),
-            (known, _) => {
-                let subject = known.map_or(path, |(_, words)| *words);
-                UsageError::new(subject, "", expected)
-            }
+        return Err(match setting_at(path) {
+            Some(setting) => UsageError::setting(setting, "", expected),
+            None => UsageError::new(path, "", expected),
         });
     }
     Ok(())
-}
-
-/// Returns the name of this machine.
-pub fn host() -> String {
-    crate::host::name().to_string_lossy().into_owned()
 }
 
 /// Returns the CRC-32C of a module's parameters, in the order of their names.
@@ -109,12 +88,12 @@ mod tests {
                 let differs = group.rank() == 2;
                 config.model.d_model = if differs { d_model } else { 64 };
                 let step = if differs { step } else { 7 };
-                let checked = check_alike(group, &config, &[("step", step.into())]);
+                let checked = check_alike(group, &config, &[("the step of the checkpoint", step.into())]);
                 checked.map_err(|error| error.to_string())
             })
         };
         assert_eq!(check(64, 7), vec![Ok(()); 3]);
-        let host = host();
+        let host = crate::host::name();
         let expected = |subject: &str, other: &str, first: &str| {
             format!(
                 "{subject}: rank 2 ({host}) has {other}, but rank 0 ({host}) has {first}; all \

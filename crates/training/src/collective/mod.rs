@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub(crate) use alike::checksum;
-pub use alike::{check_alike, host};
+pub use alike::check_alike;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 

@@ -18,8 +18,8 @@ use crate::files::write_json;
 pub struct Environment {
     /// Date and time in UTC when the process began to train, in RFC 3339 format.
     pub begun: String,
-    /// Name of the machine; `None` if it is not valid Unicode.
-    pub host: Option<String>,
+    /// Name of the machine.
+    pub host: String,
     /// Command line of the process, quoted for a POSIX shell.
     pub command: String,
     /// Working directory of the process; `None` if it was removed or cannot be read.
@@ -40,7 +40,7 @@ impl Environment {
         let directory = env::current_dir().ok();
         Self {
             begun: now(),
-            host: crate::host::name().into_string().ok(),
+            host: crate::host::name(),
             command: arguments.collect::<Vec<_>>().join(" "),
             directory: directory.map(|path| path.to_string_lossy().into_owned()),
             git_revision: git_revision(),
