@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
-
 use super::status::Status;
 use crate::number::{grouped, seconds};
 
@@ -22,12 +20,8 @@ impl LineProgress {
     /// Begins to count the items that `what` names, such as "lines". `total` is their number, if it
     /// is known.
     pub fn new(what: impl Into<String>, total: Option<usize>) -> Self {
-        let (bar, template): (fn() -> ProgressBar, _) = match total {
-            Some(_) => (|| ProgressBar::new(0), "[{wide_bar}] {msg}"),
-            None => (ProgressBar::new_spinner, "{spinner} {msg}"),
-        };
         Self {
-            status: Status::new(bar, template),
+            status: Status::new(total),
             what: what.into(),
             total,
             count: 0,
@@ -38,16 +32,9 @@ impl LineProgress {
     /// Adds `count` processed items, and updates the display.
     pub fn add(&mut self, count: usize) {
         self.count += count;
-        let (done, total) = (self.count as u64, self.total);
-        let state = state(&self.what, self.count, total, self.begun.elapsed());
-        let show = |bar: &ProgressBar| {
-            if let Some(total) = total {
-                bar.set_length(total as u64);
-            }
-            bar.set_position(done);
-            bar.set_message(state.clone());
-        };
-        self.status.update(show, || state.clone());
+        let time = self.begun.elapsed();
+        let state = || state(&self.what, self.count, self.total, time);
+        self.status.update(self.count, state);
     }
 }
 

@@ -1,39 +1,17 @@
-//! Shows a training run as a progress bar, or as lines.
+//! Texts that show a training run without the dashboard.
 
 use std::time::Instant;
 
-use indicatif::ProgressBar;
 use training::run::{Evaluation, MetricsLine};
 
 use super::live_run::LiveRun;
-use super::status::Status;
 use crate::metric;
 
-/// Display of the steps, the loss, the tokens per second and the time left of a run.
-pub(super) struct Plain(Status);
-
-impl Plain {
-    /// Begins to show a run.
-    pub(super) fn new(run: &LiveRun) -> Self {
-        let bar = || ProgressBar::new(run.steps as u64).with_position(run.step as u64);
-        Self(Status::new(bar, "step {pos}/{len} [{wide_bar}] {msg}"))
-    }
-
-    /// Updates the display after a step.
-    pub(super) fn update(&mut self, run: &LiveRun) {
-        let state = state(run, Instant::now());
-        let line = format!("step {}/{}, {state}", run.step, run.steps);
-        let show = |bar: &ProgressBar| {
-            bar.set_position(run.step as u64);
-            bar.set_message(state);
-        };
-        self.0.update(show, || line);
-    }
-}
-
-fn state(run: &LiveRun, now: Instant) -> String {
+/// Returns the steps, the loss, the tokens per second and the time left of a run.
+pub(super) fn state(run: &LiveRun, now: Instant) -> String {
     let [loss, speed] = ["loss", "tokens_per_second"].map(|field| run.newest(field));
-    format!("loss {loss}, {speed} tokens/s, {} left", run.time_left(now))
+    let (step, steps, left) = (run.step, run.steps, run.time_left(now));
+    format!("step {step}/{steps}, loss {loss}, {speed} tokens/s, {left} left")
 }
 
 /// Returns the line that reports an evaluation.
@@ -55,10 +33,11 @@ mod tests {
     #[test]
     fn the_state_has_loss_speed_and_time_left() {
         let mut run = LiveRun::new(0, 1000, &Curves::default());
-        assert_eq!(state(&run, run.begun), "loss -, - tokens/s, - left");
+        assert_eq!(state(&run, run.begun), "step 0/1000, loss -, - tokens/s, - left");
         run = dashboard::tests::run(500);
         let state = state(&run, run.begun);
-        assert!(state.starts_with("loss 0.00800, 500 tokens/s, "), "{state}");
+        let begin = "step 500/1000, loss 0.00800, 500 tokens/s, ";
+        assert!(state.starts_with(begin), "{state}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use anyhow::Result;
 use ratatui::crossterm::terminal::size;
@@ -12,8 +13,8 @@ use super::dashboard::Dashboard;
 use super::interrupt::{self, Listening};
 use super::live_run::LiveRun;
 use super::output;
-use super::plain::{self, Plain};
-use super::{capability, closing};
+use super::status::Status;
+use super::{capability, closing, plain};
 use crate::number::counted;
 
 /// Shows a training run on the terminal, and passes on the user's requests to stop.
@@ -30,7 +31,7 @@ pub struct RunView {
 /// How a run is shown.
 enum Shown {
     Dashboard(Dashboard),
-    Plain(Plain),
+    Plain(Status),
 }
 
 impl RunView {
@@ -79,7 +80,7 @@ impl RunView {
         let dashboard = has_screen.then(|| Dashboard::open(Arc::clone(&run), self.about.clone()));
         self.shown = Some(match dashboard.flatten() {
             Some(dashboard) => Shown::Dashboard(dashboard),
-            None => Shown::Plain(Plain::new(&lock(&run))),
+            None => Shown::Plain(Status::new(Some(steps))),
         });
         self.run = Some(run);
         Ok(())
@@ -110,8 +111,9 @@ impl Observer for RunView {
         if let Some(run) = &self.run {
             let mut run = lock(run);
             run.event(event);
-            if let (Event::Step { .. }, Some(Shown::Plain(plain))) = (event, &mut self.shown) {
-                plain.update(&run);
+            if let (Event::Step { step, .. }, Some(Shown::Plain(status))) = (event, &mut self.shown)
+            {
+                status.update(step, || plain::state(&run, Instant::now()));
             }
         }
         match event {

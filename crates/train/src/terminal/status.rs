@@ -17,13 +17,17 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// Shows a bar with an `indicatif` template, if stderr is a terminal that can draw the bar and
-    /// the program is not quiet.
-    pub(super) fn new(bar: impl FnOnce() -> ProgressBar, template: &str) -> Self {
+    /// Shows a bar for `total` items, or a spinner if their number is not known, if stderr is a
+    /// terminal that can draw it and the program is not quiet.
+    pub(super) fn new(total: Option<usize>) -> Self {
         let has_bar = capability::has_bar() && !output::is_quiet();
         let bar = has_bar.then(|| {
+            let (bar, template) = match total {
+                Some(total) => (ProgressBar::new(total as u64), "[{wide_bar}] {msg}"),
+                None => (ProgressBar::no_length(), "{spinner} {msg}"),
+            };
             let style = ProgressStyle::with_template(template).expect("the template is valid");
-            bar().with_style(style.progress_chars("=> "))
+            bar.with_style(style.progress_chars("=> "))
         });
         output::set_bar(bar.clone());
         Self {
@@ -32,12 +36,14 @@ impl Status {
         }
     }
 
-    /// Updates the bar. Without a bar, prints `line` if the last line is older than [`LINE_EVERY`].
-    pub(super) fn update(&mut self, bar: impl FnOnce(&ProgressBar), line: impl FnOnce() -> String) {
-        if let Some(shown) = &self.bar {
-            bar(shown);
+    /// Shows that `done` items are done, and the text `state` beside the bar. Without a bar, prints
+    /// the text if the last line is older than [`LINE_EVERY`].
+    pub(super) fn update(&mut self, done: usize, state: impl FnOnce() -> String) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(done as u64);
+            bar.set_message(state());
         } else if self.last_line.elapsed() >= LINE_EVERY {
-            output::note(&line());
+            output::note(&state());
             self.last_line = Instant::now();
         }
     }
