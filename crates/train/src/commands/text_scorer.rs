@@ -26,6 +26,7 @@ pub(super) struct Scores {
 }
 
 /// Collects the counts from which scores of texts are computed.
+#[derive(Default)]
 pub(super) struct TextScorer {
     metric: MetricArgs,
     n_references: usize,
@@ -43,12 +44,7 @@ impl TextScorer {
         Self {
             metric,
             n_references,
-            bleu: BleuCounts::default(),
-            chrf: ChrfCounts::default(),
-            words: EditCounts::default(),
-            characters: EditCounts::default(),
-            same: 0,
-            segments: 0,
+            ..Self::default()
         }
     }
 

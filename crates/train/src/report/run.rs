@@ -35,14 +35,14 @@ struct Fact {
 }
 
 /// Scores that the page shows first, if a run has them.
-const SCORES: [(&str, &str); 7] = [
-    ("test_bleu", "test BLEU"),
-    ("test_chrf", "test chrF"),
-    ("test_exact_match", "test exact match"),
-    ("valid_bleu", "validation BLEU"),
-    ("valid_chrf", "validation chrF"),
-    ("valid_exact_match", "validation exact match"),
-    ("valid_loss", "validation loss"),
+const SCORES: [&str; 7] = [
+    "test_bleu",
+    "test_chrf",
+    "test_exact_match",
+    "valid_bleu",
+    "valid_chrf",
+    "valid_exact_match",
+    "valid_loss",
 ];
 
 impl RunReport {
@@ -93,15 +93,16 @@ fn facts(run: &RunData, examples: Option<&Examined>) -> Vec<Fact> {
     let sequences = sequences.map(|count| format!("{} sequences", grouped(count)));
     // A good translation is rarely the same as its reference.
     let is_score = |name: &str| !(run.is_of_texts() && name.ends_with("exact_match"));
-    let scores = SCORES.iter().filter(|(name, _)| is_score(name));
-    let scores = scores.filter_map(|(name, label)| {
-        let detail = if name.starts_with("test") {
-            sequences.clone()
-        } else {
-            None
+    let scores = SCORES.iter().filter(|name| is_score(name));
+    let scores = scores.filter_map(|name| {
+        let (split, detail, field) = match name.split_once('_')? {
+            ("test", field) => ("test", sequences.clone(), field),
+            (_, field) => ("validation", None, field),
         };
+        let label = if field == "loss" { field } else { metric::label(field) };
         let text = metric::text(name, run.metric(name)?);
-        Some(fact(label, text, detail.unwrap_or_default()))
+        let label = format!("{split} {label}");
+        Some(fact(&label, text, detail.unwrap_or_default()))
     });
     let best = run.best.map(|best| {
         let text = metric::named(best.field(), best.value);

@@ -15,6 +15,7 @@ use training::setting::shown as value_shown;
 
 use super::shown::{self, shortened};
 use crate::args::CompareArgs;
+use crate::args::flags::fit_flag_of;
 use crate::metric;
 use crate::number::grouped;
 use crate::plot::mean_and_deviation;
@@ -147,7 +148,7 @@ fn compared<'a>(groups: &'a [Group<'a>]) -> Comparison<'a> {
     let mut settings: Vec<Setting> = paths
         .map(|path| Setting {
             path,
-            flag: shown::flag(path),
+            flag: fit_flag_of(path),
             values: groups.iter().map(|group| group.value(path)).collect(),
         })
         .collect();

@@ -7,12 +7,6 @@ use training::setting::shown;
 use crate::args::flags::fit_flag_of;
 use crate::args::follows;
 
-/// Returns the flag of `fit` that sets a setting, such as `--warmup`; `None` if there is no flag,
-/// or more than one.
-pub(super) fn flag(path: &str) -> Option<&str> {
-    fit_flag_of(path).filter(|flag| !flag.contains(' '))
-}
-
 /// Maximum width of a name, a heading or a value of a setting, in terminal columns. Three of them fit
 /// beside the names of metrics in a terminal of 80 columns.
 const CELL: usize = 18;
@@ -39,7 +33,7 @@ pub(super) fn chosen(nearest: &NearestPreset) -> Settings {
 /// Formats a setting as on the command line: `--warmup 200`, or `PATH=VALUE` if no single flag
 /// gives the setting this value.
 pub(super) fn setting(path: &str, setting: &Value) -> String {
-    match (flag(path), setting) {
+    match (fit_flag_of(path), setting) {
         (Some(flag), Value::Bool(true)) => flag.into(),
         (Some(flag), setting) if !setting.is_null() && !setting.is_boolean() => {
             format!("{flag} {}", shown(setting))
