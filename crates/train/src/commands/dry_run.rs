@@ -7,10 +7,10 @@ use burn::tensor::Device;
 use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::prefetcher::step_examples;
-use training::data::{Batch, Dataset};
+use training::data::Dataset;
 use training::lora::trained_parameters;
 use training::memory::{peak_rss_bytes, reset_peak_rss, state_bytes};
-use training::trainer::Learner;
+use training::trainer::{Learner, new_model, take_step};
 use transformer::weights::shapes;
 
 use crate::number::{bytes, grouped, seconds};
@@ -31,12 +31,7 @@ const STEPS: usize = 3;
 pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) -> Result<()> {
     let _fast_paths = fused::fast_paths(config.execution.fused);
     let optimization = &config.optimization;
-    let mut device = device.clone().autodiff();
-    if config.execution.gradient_checkpointing {
-        device = device.gradient_checkpointing();
-    }
-    let model = config.model.init_seeded(config.seed, &device)?;
-    let mut learner = Learner::new(config, model)?;
+    let mut learner = Learner::new(config, new_model(config, device)?)?;
     let shapes = shapes(learner.model());
     let has_lora = optimization.lora.is_some();
     let [parameters, trained] = [false, has_lora].map(|lora| trained_parameters(&shapes, lora));
@@ -48,20 +43,12 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         let begun = Instant::now();
         let (seed, size) = (config.seed, optimization.batch_size);
         let examples = step_examples(dataset, seed, step - 1, accumulate, size);
-        let batches = examples.iter();
-        let batches: Vec<Batch> = batches
-            .map(|examples| Batch::new(examples, &device))
-            .collect();
-        let in_step: usize = batches.iter().map(|batch| batch.tokens).sum();
-        let rate = optimization
-            .schedule
-            .rate(step, steps, config.model.d_model);
-        let result = learner.step(step, batches, in_step, rate, None, &Alone);
-        let _ = result.loss.into_data();
+        let taken = take_step(&mut learner, config, step, examples, None, &Alone);
+        let _ = taken.result.loss.into_data();
         device.sync()?;
         if step > WARM_UP {
             time += begun.elapsed().as_secs_f64() / STEPS as f64;
-            tokens += in_step;
+            tokens += taken.tokens;
         }
     }
 

@@ -44,7 +44,7 @@ struct Evaluation {
 /// are not finite, or a file or a stdout that cannot be written.
 pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
     let mut by_length = args.lengths.config()?;
-    let trained = load(&args.trained, args.int8, group)?;
+    let trained = load(&args.trained, None, args.int8, group)?;
     let method = args.beam.method_or(trained.run.dataset.search().beam)?;
     if let (DataConfig::Text(config), None) = (&trained.run.config.data, &by_length) {
         let expected = "is not a split of a text run; name a test set with --source and --target, or with --pairs";

@@ -7,7 +7,7 @@ use training::data::{self, DataConfig, Purpose};
 use training::run::RunFolder;
 
 use super::dry_run;
-use super::train::{Shown, begin_with, check_lengths, check_memory, open_device, train};
+use super::train::{Begin, Shown, begin_with, check_lengths, check_memory, open_device, train};
 use crate::args::FitArgs;
 use crate::exit::Exit;
 use crate::group::Group;
@@ -81,7 +81,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
         dataset.as_ref(),
         &device,
         folder,
-        given.into(),
+        Begin::New(given.map(Box::new)),
         shown,
         group,
     )

@@ -14,7 +14,7 @@ use training::pretrained::{Languages, is_pretrained};
 
 use super::dialog;
 use super::hypotheses::check_outputs;
-use super::trained::load_any;
+use super::trained::load;
 use crate::args::{GenerateArgs, reject, usual_batch_size};
 use crate::group::Group;
 use crate::terminal::{LineProgress, output};
@@ -38,7 +38,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
         source: args.source_lang.clone(),
         target: args.target_lang.clone(),
     };
-    let trained = load_any(&args.trained, &languages, args.int8, group)?;
+    let trained = load(&args.trained, Some(&languages), args.int8, group)?;
     let run = &trained.run;
     let group = group.collective();
     // Rank 0 reads the input for all processes.

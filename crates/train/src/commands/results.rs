@@ -42,11 +42,16 @@ pub(super) fn report(
     let samples = if output::is_quiet() { 0 } else { SHOWN };
     let (step, steps, seconds) = (summary.model_step, summary.steps, summary.train_seconds);
     let took = format!("step {step} of {steps}, {seconds:.1} s of training");
-    let shown = test.decoded.iter().enumerate();
+    for (index, decoded) in test.decoded.iter().enumerate().take(samples) {
+        // A good translation is rarely the same as its reference.
+        let mark = test.texts.is_none().then_some(if decoded.is_exact {
+            style("(right)").green()
+        } else {
+            style("(wrong)").red()
+        });
+        print_sample(dataset, index, decoded, mark)?;
+    }
     if let Some(scores) = test.texts {
-        for (index, decoded) in shown.take(samples) {
-            print_sample(dataset, index, decoded, None)?;
-        }
         output::result(&format!(
             "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {} validation pairs, {took}, {:.2} % of it waiting for data",
             scores.bleu,
@@ -56,9 +61,6 @@ pub(super) fn report(
             100.0 * summary.data_wait
         ))?;
     } else {
-        for (index, decoded) in shown.take(samples) {
-            print_decoded(dataset, index, decoded)?;
-        }
         output::result(&format!(
             "exact match {:.4} on {} unseen sequences, {took}",
             summary.exact_match, summary.sequences
@@ -104,15 +106,6 @@ fn draw_attention(
         maps.save(&folder.join(PICTURES), &maps.file_name())?;
     }
     Ok(())
-}
-
-fn print_decoded(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Result<()> {
-    let mark = if decoded.is_exact {
-        style("(right)").green()
-    } else {
-        style("(wrong)").red()
-    };
-    print_sample(dataset, index, decoded, Some(mark))
 }
 
 /// Prints the source, the reference and the output of an example. `index` is its index in the

@@ -92,21 +92,11 @@ pub(super) struct Shown {
 
 /// What training begins with.
 pub(super) enum Begin<'a> {
-    /// Random parameters, drawn with the run's seed.
-    Seed,
-    /// A pretrained model from a folder in the Hugging Face format.
-    Pretrained(Box<PretrainedModel>),
+    /// A pretrained model from a folder in the Hugging Face format or, without one, random
+    /// parameters, drawn with the run's seed.
+    New(Option<Box<PretrainedModel>>),
     /// A checkpoint of the run.
     Checkpoint(&'a LoadedCheckpoint),
-}
-
-impl From<Option<PretrainedModel>> for Begin<'_> {
-    fn from(model: Option<PretrainedModel>) -> Self {
-        match model {
-            None => Self::Seed,
-            Some(model) => Self::Pretrained(Box::new(model)),
-        }
-    }
 }
 
 /// Returns the pretrained model that training begins with; `None` for random parameters.
@@ -179,12 +169,12 @@ pub(super) fn train(
 ) -> Result<Exit> {
     let path = folder.path().to_owned();
     let (trainer, checkpoint) = match begin {
-        Begin::Seed => (Trainer::new(config, dataset, device, folder)?, None),
+        Begin::New(None) => (Trainer::new(config, dataset, device, folder)?, None),
         Begin::Checkpoint(files) => {
             let trainer = Trainer::new(config, dataset, device, folder)?;
             (trainer, Some(files))
         }
-        Begin::Pretrained(model) => {
+        Begin::New(Some(model)) => {
             let mut model = *model;
             model.imported.config = config.model.clone();
             let model = model.transformer(&device_of(config, device))?;

@@ -23,7 +23,7 @@ pub use finished::{Ending, Finished};
 pub use fit::Trainer;
 pub use learner::{Learner, StepResult};
 pub use precision::configure;
-pub use step::{TakenStep, device_of};
+pub use step::{TakenStep, device_of, new_model, take_step};
 pub use stepper::Stepper;
 
 pub use crate::run::observer::{Event, Observer};

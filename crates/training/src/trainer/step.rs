@@ -33,7 +33,7 @@ pub struct TakenStep {
 /// # Errors
 ///
 /// If a setting of the model is not valid.
-pub(super) fn new_model(config: &RunConfig, device: &Device) -> Result<Transformer> {
+pub fn new_model(config: &RunConfig, device: &Device) -> Result<Transformer> {
     let device = device_of(config, device);
     Ok(config.model.init_seeded(config.seed, &device)?)
 }
@@ -50,7 +50,7 @@ pub fn device_of(config: &RunConfig, device: &Device) -> Device {
 
 /// Takes step `step`, counted from 1, with the examples of this step. Each process of `group` takes
 /// its share. `scale` is the loss scale of f16; `None` in other precisions.
-pub(super) fn take_step<M: SequenceModel>(
+pub fn take_step<M: SequenceModel>(
     learner: &mut Learner<M>,
     config: &RunConfig,
     step: usize,
