@@ -7,7 +7,6 @@ use training::config::RunConfig;
 use training::data::synthetic::{Rule, examples_of_length};
 use training::data::{DataConfig, Dataset, Split};
 use training::evaluation::generate_config;
-use training::model::SequenceModel;
 use transformer::generate::Method;
 use transformer::inspect::Inspection;
 use transformer::{Transformer, pad_sequences};
@@ -62,7 +61,7 @@ impl Look {
             max_length: dataset.limits().target - 1,
             ..generate
         };
-        let mut found = SequenceModel::generate(model, &[&source], &[], &generate)?;
+        let mut found = model.generate(&[&source], &generate)?;
         let best = found.remove(0).remove(0);
         let inspection = inspect(model, dataset, &source, &best.tokens);
         let codec = dataset.codec();

@@ -91,7 +91,6 @@
 //! | [`data`] | data sets, text and token ids, batches |
 //! | [`config`] | the settings of a run, presets, JSON and TOML |
 //! | [`memory`] | memory of the process, of the machine and of training |
-//! | [`model`] | the interface between training and a model |
 //! | [`host`] | the name of the machine |
 //! | [`collective`] | groups of processes that train together |
 //! | [`positions`] | maximum numbers of tokens, for sequences longer than in training |
@@ -116,7 +115,6 @@ pub mod inference;
 pub mod lora;
 pub mod memory;
 pub mod metrics;
-pub mod model;
 pub mod notes;
 pub mod positions;
 pub mod pretrained;

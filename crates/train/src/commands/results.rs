@@ -12,7 +12,6 @@ use training::run::environment::quoted;
 use training::run::layout::PICTURES;
 use training::run::{LengthsOf, RunData, Summary, TrainingState, add_lengths};
 use training::trainer::Finished;
-use transformer::Transformer;
 
 use super::lengths;
 use crate::group::Group;
@@ -34,7 +33,7 @@ pub(super) fn report(
     config: &RunConfig,
     dataset: &dyn Dataset,
     group: &Group,
-    finished: &Finished<Transformer>,
+    finished: &Finished,
     test: &TestResult,
     summary: &Summary,
     by_length: Option<LengthSettings>,
@@ -95,7 +94,7 @@ pub(super) fn report(
 fn draw_attention(
     config: &RunConfig,
     dataset: &dyn Dataset,
-    finished: &Finished<Transformer>,
+    finished: &Finished,
 ) -> Result<()> {
     let Some(source) = example_source(dataset, config.seed) else {
         return Ok(());

@@ -12,7 +12,6 @@ use training::run::checkpoint::LoadedCheckpoint;
 use training::run::{Observer, RunFolder, Summary, TensorBoard};
 use training::setting::{Section, shown};
 use training::trainer::{Ending, Finished, Trainer, device_of};
-use transformer::Transformer;
 use transformer::generate::Method;
 
 use super::results::{report, say_what_next};
@@ -222,7 +221,7 @@ fn test(
     config: &RunConfig,
     dataset: &dyn Dataset,
     group: &Group,
-    finished: &Finished<Transformer>,
+    finished: &Finished,
 ) -> Result<Summary> {
     let size = config.evaluation.test_size;
     let sequences = dataset.held_out(config.seed, Split::Test, size).len();

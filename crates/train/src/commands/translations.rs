@@ -144,7 +144,7 @@ pub(super) fn run(
         let tokens_of = |example: &Example| example.source.len().max(example.target.len() - 1);
         let longest = examples.iter().map(tokens_of).max().unwrap_or(0);
         let model = with_room(&run.model, &run.config.model, longest);
-        let score = evaluation::teacher_forced(&*model, dataset, &examples, size, group);
+        let score = evaluation::teacher_forced(&model, dataset, &examples, size, group);
         if score.tokens > 0 {
             loss += score.loss * score.tokens as f64;
             correct += score.token_accuracy * score.tokens as f64;
@@ -248,7 +248,7 @@ fn decode(
             ..generation.clone()
         };
         let outputs =
-            evaluation::decode(&*model, dataset, &group, batch_size, &generation, processes)?;
+            evaluation::decode(&model, dataset, &group, batch_size, &generation, processes)?;
         for (index, output) in indices.into_iter().zip(outputs) {
             all[index] = output;
         }

@@ -1,13 +1,14 @@
 //! Free-running decoding: a model generates whole outputs, each token from the tokens generated
 //! before it.
 
+use burn::module::Module;
 use serde::{Deserialize, Serialize};
+use transformer::Transformer;
 use transformer::generate::{GenerateConfig, GenerateError, Method};
 
 use super::batches::{ROWS, batches, own};
 use crate::collective::Collective;
 use crate::data::{Dataset, Decoded, Example};
-use crate::model::SequenceModel;
 
 /// Maximum number of hypotheses that are decoded together if no batch size is given, unless a
 /// single source has more.
@@ -59,8 +60,8 @@ struct Part {
 /// # Errors
 ///
 /// If a source or a setting does not fit the model, or if the logits are not finite.
-pub fn decode<M: SequenceModel>(
-    model: &M,
+pub fn decode(
+    model: &Transformer,
     dataset: &dyn Dataset,
     examples: &[Example],
     batch_size: Option<usize>,
@@ -73,7 +74,8 @@ pub fn decode<M: SequenceModel>(
     let prefix = dataset.search().prefix;
     let decode = |indices: &[usize]| -> Result<Vec<Output>, GenerateError> {
         let sources = indices.iter().map(|&index| &examples[index].source[..]);
-        let outputs = model.generate(&sources.collect::<Vec<_>>(), &prefix, config)?;
+        let sources: Vec<&[u32]> = sources.collect();
+        let outputs = model.complete(&sources, &vec![&prefix[..]; sources.len()], config)?;
         let best = outputs.into_iter().map(|mut all| all.remove(0).tokens);
         Ok(indices.iter().copied().zip(best).collect())
     };
@@ -125,8 +127,8 @@ pub fn judge(dataset: &dyn Dataset, examples: &[Example], outputs: Vec<Vec<u32>>
 /// # Errors
 ///
 /// The same as those of [`decode`].
-pub fn decode_greedily<M: SequenceModel>(
-    model: &M,
+pub fn decode_greedily(
+    model: &Transformer,
     dataset: &dyn Dataset,
     examples: &[Example],
     group: &dyn Collective,

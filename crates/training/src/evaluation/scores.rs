@@ -1,11 +1,11 @@
 //! All scores of a model on held-out examples.
 
+use transformer::Transformer;
 use transformer::generate::GenerateError;
 
 use super::{decode_greedily, exact_match, teacher_forced};
 use crate::collective::Collective;
 use crate::data::{Dataset, Decoded, Example, TextScores};
-use crate::model::SequenceModel;
 
 /// Scores of a model on held-out examples.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,8 +30,8 @@ impl Scores {
     /// # Errors
     ///
     /// The same as those of [`decode`](super::decode).
-    pub fn of<M: SequenceModel>(
-        model: &M,
+    pub fn of(
+        model: &Transformer,
         dataset: &dyn Dataset,
         examples: &[Example],
         group: &dyn Collective,

@@ -1,12 +1,12 @@
 //! Loss and accuracy of next-token predictions, given the correct tokens before each token.
 
+use burn::module::Module;
 use serde::Serialize;
-use transformer::CrossEntropy;
+use transformer::{CrossEntropy, Transformer};
 
 use super::batches::{batches, own};
 use crate::collective::Collective;
 use crate::data::{Batch, Dataset, Example};
-use crate::model::SequenceModel;
 
 /// Scores of a model that predicts each token from the correct tokens before it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -24,8 +24,8 @@ pub struct TeacherForced {
 /// `batch_size` is the number of sequences per forward pass; `None` chooses the number by the
 /// lengths of the sequences. The processes of `group` divide the batches, and all of them get the
 /// scores.
-pub fn teacher_forced<M: SequenceModel>(
-    model: &M,
+pub fn teacher_forced(
+    model: &Transformer,
     dataset: &dyn Dataset,
     examples: &[Example],
     batch_size: Option<usize>,
@@ -40,7 +40,7 @@ pub fn teacher_forced<M: SequenceModel>(
     for indices in own(all, group) {
         let chunk: Vec<&Example> = indices.iter().map(|&index| &examples[index]).collect();
         let batch = Batch::new(&chunk, &device);
-        let logits = model.logits(&batch);
+        let logits = model.forward(batch.source, Some(&batch.source_mask), batch.target);
         let [rows, length, _] = logits.dims();
         let best = logits.clone().argmax(2).reshape([rows, length]);
         // No prediction is an ignored label, which is negative.

@@ -1,12 +1,12 @@
 //! Evaluation of the trained model at the end of a run.
 
+use transformer::Transformer;
 use transformer::generate::GenerateError;
 
 use super::{Scores, teacher_forced};
 use crate::collective::Collective;
 use crate::config::RunConfig;
 use crate::data::{Dataset, Decoded, Split, TextScores};
-use crate::model::SequenceModel;
 
 /// Results of the final evaluation of a trained model.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,8 +33,8 @@ pub struct TestResult {
 /// # Errors
 ///
 /// The same as those of [`decode`](super::decode).
-pub fn test<M: SequenceModel>(
-    model: &M,
+pub fn test(
+    model: &Transformer,
     dataset: &dyn Dataset,
     config: &RunConfig,
     group: &dyn Collective,

@@ -7,10 +7,9 @@ use super::fit::Trainer;
 use crate::collective::{check_alike, checksum};
 use crate::config::BestBy;
 use crate::evaluation::Scores;
-use crate::model::SequenceModel;
 use crate::run::{EndReason, Evaluation, Event, Observer};
 
-impl<M: SequenceModel> Trainer<'_, M> {
+impl Trainer<'_> {
     /// Evaluates the model on the validation split. Returns whether this evaluation is the best so
     /// far, and the reason if training ends here.
     pub(super) fn evaluate(

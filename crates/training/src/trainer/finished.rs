@@ -2,19 +2,20 @@
 
 use std::path::PathBuf;
 
+use burn::module::Module;
 use fused::FastPaths;
+use transformer::Transformer;
 
 use crate::config::RunConfig;
 use crate::evaluation::TestResult;
 use crate::memory::peak_rss_bytes;
-use crate::model::SequenceModel;
 use crate::run::environment::{self, Environment};
 use crate::run::{RunFolder, Summary, TrainingState};
 
 /// How the training of a run ended.
-pub enum Ending<M> {
+pub enum Ending {
     /// All steps were taken, or training ended early as the configuration asks.
-    Done(Box<Finished<M>>),
+    Done(Box<Finished>),
     /// The observer stopped the run, which can be resumed from `checkpoint`.
     Stopped {
         /// Cause that the observer returned, such as `SIGINT`. In a group, the observer of another
@@ -29,11 +30,11 @@ pub enum Ending<M> {
 }
 
 /// A run whose training has ended.
-pub struct Finished<M> {
+pub struct Finished {
     /// The run's model, without gradients: that of the best evaluation. If its checkpoint cannot be
     /// read, the last model takes its place. The parameters are the moving averages if the run has
     /// them.
-    pub model: M,
+    pub model: Transformer,
     /// Step after which the model was taken.
     pub model_step: usize,
     /// State of the run at its last step.
@@ -53,7 +54,7 @@ pub struct Finished<M> {
     pub(super) _fast_paths: FastPaths,
 }
 
-impl<M: SequenceModel> Finished<M> {
+impl Finished {
     /// Returns the contents of `summary.json`.
     pub fn summary(&self, config: &RunConfig, test: &TestResult) -> Summary {
         let train_seconds = self.state.train_seconds;

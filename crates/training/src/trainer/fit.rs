@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use burn::module::Module;
 use burn::tensor::Device;
 use transformer::Transformer;
 
@@ -14,7 +15,6 @@ use crate::collective::{Alone, Collective};
 use crate::config::{Precision, RunConfig};
 use crate::data::prefetcher::Prefetcher;
 use crate::data::{Dataset, Example, Split};
-use crate::model::SequenceModel;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::{EndReason, Event, LossScale, Observer, RunFolder, StepMetrics, TrainingState};
 
@@ -42,6 +42,7 @@ type Stop = (&'static str, PathBuf);
 /// machine therefore has the same losses, bit for bit, however often it is stopped and resumed.
 ///
 /// ```
+/// use burn::module::Module;
 /// use burn::tensor::Device;
 /// use training::collective::Alone;
 /// use training::config::RunConfig;
@@ -69,14 +70,14 @@ type Stop = (&'static str, PathBuf);
 /// assert_eq!(summary.steps, 3);
 /// # Ok::<(), anyhow::Error>(())
 /// ```
-pub struct Trainer<'a, M> {
+pub struct Trainer<'a> {
     pub(super) config: &'a RunConfig,
     pub(super) dataset: &'a dyn Dataset,
     pub(super) group: &'a dyn Collective,
     pub(super) device: Device,
     pub(super) folder: RunFolder,
     pub(super) checkpoints: Checkpoints,
-    pub(super) learner: Learner<M>,
+    pub(super) learner: Learner,
     pub(super) state: TrainingState,
     /// Seconds of training in earlier processes of this run.
     pub(super) seconds_before: f64,
@@ -96,7 +97,7 @@ pub struct Trainer<'a, M> {
     saves_first: bool,
 }
 
-impl<'a> Trainer<'a, Transformer> {
+impl<'a> Trainer<'a> {
     /// Creates a trainer, and initialises the model of `config` on `device`.
     ///
     /// # Errors
@@ -110,10 +111,8 @@ impl<'a> Trainer<'a, Transformer> {
     ) -> Result<Self> {
         Self::of_model(config, dataset, new_model(config, device)?, folder)
     }
-}
 
-impl<'a, M: SequenceModel> Trainer<'a, M> {
-    /// Creates a trainer for a model of your own, which must be on a device with autodiff, such as
+    /// Creates a trainer for a model, such as an imported one, which must be on a device with autodiff, such as
     /// [`device_of`](super::device_of) returns.
     ///
     /// # Errors
@@ -122,7 +121,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     pub fn of_model(
         config: &'a RunConfig,
         dataset: &'a dyn Dataset,
-        model: M,
+        model: Transformer,
         folder: RunFolder,
     ) -> Result<Self> {
         let device = model.devices().remove(0);
@@ -188,7 +187,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     }
 
     /// Returns the model in training, whose parameters are in f32.
-    pub fn model(&self) -> &M {
+    pub fn model(&self) -> &Transformer {
         self.learner.model()
     }
 
@@ -201,7 +200,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     /// ([`DivergedError`](crate::error::DivergedError)), if a validation example does not fit the
     /// model, if the processes of a group differ in their settings, parameters or steps, if the
     /// folder cannot be written, or if the observer returns an error.
-    pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<M>> {
+    pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending> {
         let fast_paths = self.config.execution.fast_paths();
         match self.train_steps(observer) {
             Ok((Some((by, checkpoint)), _)) => {

@@ -3,9 +3,10 @@
 use std::time::Instant;
 
 use anyhow::Result;
+use burn::module::Module;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::Tensor;
-use transformer::CrossEntropy;
+use transformer::{CrossEntropy, Transformer};
 
 use super::average::MovingAverage;
 use super::division::Division;
@@ -17,18 +18,17 @@ use crate::collective::Collective;
 use crate::config::{LoraConfig, RunConfig};
 use crate::data::Batch;
 use crate::lora::{merged, with_lora};
-use crate::model::SequenceModel;
 use crate::run::loss_scale::LossScale;
 
 /// A model in training, with its optimizer.
-pub struct Learner<M> {
+pub struct Learner {
     /// Model in training. It is `None` only during an update, so that its tensors have a single
     /// owner and can be updated in place.
-    pub(super) model: Option<M>,
+    pub(super) model: Option<Transformer>,
     /// Optimizer, with the moments of the trained parameters.
     pub(super) optimizer: Optimizer,
     /// Moving average of the parameters; `None` if the run has no moving average.
-    pub(super) average: Option<MovingAverage<M>>,
+    pub(super) average: Option<MovingAverage<Transformer>>,
     criterion: CrossEntropy,
     mixed: Mixed,
     loss_chunk: Option<usize>,
@@ -50,14 +50,14 @@ pub struct StepResult {
     pub skipped: bool,
 }
 
-impl<M: SequenceModel> Learner<M> {
+impl Learner {
     /// Creates a learner for a model, with moments of zero. If the configuration has LoRA, its
     /// matrices are added to the model.
     ///
     /// # Errors
     ///
     /// If label smoothing is not valid.
-    pub fn new(config: &RunConfig, model: M) -> Result<Self> {
+    pub fn new(config: &RunConfig, model: Transformer) -> Result<Self> {
         let (execution, optimization) = (&config.execution, &config.optimization);
         let ema = optimization.ema;
         let device = model.devices().remove(0);
@@ -79,13 +79,13 @@ impl<M: SequenceModel> Learner<M> {
     }
 
     /// Returns the model in training, whose parameters are in f32.
-    pub fn model(&self) -> &M {
+    pub fn model(&self) -> &Transformer {
         self.model.as_ref().expect("no update is under way")
     }
 
     /// Returns the model to evaluate, in the precision of the run. Its parameters are the moving
     /// averages if the run has them.
-    pub fn evaluated_model(&self) -> M {
+    pub fn evaluated_model(&self) -> Transformer {
         let model = match &self.average {
             Some(average) => average.module.clone(),
             None => self.model().valid(),
@@ -152,7 +152,9 @@ impl<M: SequenceModel> Learner<M> {
         fused::in_pool(&batch.source.device(), || {
             let _format = self.mixed.matmuls();
             let model = self.mixed.computing(self.model());
-            let loss = model.loss(batch, &self.criterion, self.loss_chunk);
+            let (mask, chunk) = (Some(&batch.source_mask), self.loss_chunk);
+            let (source, target, labels) = (batch.source, batch.target, batch.labels);
+            let loss = model.loss(source, mask, target, labels, &self.criterion, chunk);
             (loss.sum / tokens as f64, loss.unsmoothed / tokens as f64)
         })
     }

@@ -8,11 +8,10 @@ use anyhow::Result;
 use super::fit::Trainer;
 use crate::config::OptimizerConfig;
 use crate::error::DivergedError;
-use crate::model::SequenceModel;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::{Event, Observer, StepMetrics};
 
-impl<M: SequenceModel> Trainer<'_, M> {
+impl Trainer<'_> {
     /// Waits for the losses of the pending steps, logs them, and passes them to the observer. The
     /// wait counts as training time.
     pub(super) fn read_losses(&mut self, observer: &mut dyn Observer) -> Result<()> {

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use burn::module::Module;
 use fused::FastPaths;
-use transformer::weights;
+use transformer::{Transformer, weights};
 
 use super::division::Division;
 use super::finished::Finished;
@@ -13,12 +14,11 @@ use super::fit::Trainer;
 use super::precision::Mixed;
 use crate::error::UsageError;
 use crate::lora::merged;
-use crate::model::SequenceModel;
 use crate::notes;
 use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
 use crate::run::{Event, Observer, TrainingState, unusable};
 
-impl<M: SequenceModel> Trainer<'_, M> {
+impl Trainer<'_> {
     /// Returns to the state of a checkpoint of this run.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
     }
 
     /// Returns the finished run. `waited` is the time that this process spent waiting for data.
-    pub(super) fn finish(self, waited: Duration, fast_paths: FastPaths) -> Finished<M> {
+    pub(super) fn finish(self, waited: Duration, fast_paths: FastPaths) -> Finished {
         let best = self.best_model();
         let has_failed = self.group.any(best.is_err());
         let best = best.unwrap_or_else(|error| {
@@ -164,7 +164,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
     }
 
     /// Returns the run's model and its step; `None` if it is the last one.
-    fn best_model(&self) -> Result<Option<(usize, M)>> {
+    fn best_model(&self) -> Result<Option<(usize, Transformer)>> {
         let last = self.state.step;
         if self.state.model_step() == last {
             return Ok(None);

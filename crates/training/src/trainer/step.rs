@@ -3,6 +3,7 @@
 //! group.
 
 use anyhow::Result;
+use burn::module::Module;
 use burn::tensor::Device;
 use transformer::Transformer;
 
@@ -12,7 +13,6 @@ use crate::collective::Collective;
 use crate::config::RunConfig;
 use crate::data::prefetcher::StepExamples;
 use crate::data::{Batch, Example, StepShare};
-use crate::model::SequenceModel;
 use crate::run::loss_scale::LossScale;
 
 /// A training step that was taken.
@@ -50,8 +50,8 @@ pub fn device_of(config: &RunConfig, device: &Device) -> Device {
 
 /// Takes step `step`, counted from 1, with the examples of this step. Each process of `group` takes
 /// its share. `scale` is the loss scale of f16; `None` in other precisions.
-pub fn take_step<M: SequenceModel>(
-    learner: &mut Learner<M>,
+pub fn take_step(
+    learner: &mut Learner,
     config: &RunConfig,
     step: usize,
     examples: StepExamples,

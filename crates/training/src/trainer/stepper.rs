@@ -34,7 +34,7 @@ use crate::run::loss_scale::LossScale;
 pub struct Stepper {
     config: RunConfig,
     dataset: Box<dyn Dataset>,
-    learner: Learner<Transformer>,
+    learner: Learner,
     loss_scale: Option<LossScale>,
     validation: Vec<Example>,
     steps: usize,

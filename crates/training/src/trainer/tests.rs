@@ -3,7 +3,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
-use transformer::{Transformer, weights};
+use transformer::weights;
 
 use super::division::LARGE;
 use super::{Ending, Event, Observer, Stepper, Trainer};
@@ -155,7 +155,7 @@ fn group_results<T: Send>(
     size: usize,
     config: &RunConfig,
     other: Option<&RunConfig>,
-    train: impl Fn(Trainer<'_, Transformer>) -> T + Sync,
+    train: impl Fn(Trainer<'_>) -> T + Sync,
 ) -> (Vec<T>, Vec<serde_json::Value>) {
     let _alone = alone();
     let parent = tempfile::tempdir().unwrap();

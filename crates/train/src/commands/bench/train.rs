@@ -14,7 +14,6 @@ use training::data::share::shares;
 use training::data::{Batch, Example};
 use training::memory::reset_peak_rss;
 use training::trainer::Learner;
-use transformer::Transformer;
 
 use super::shape::{BOS, Sizes};
 use super::table::Bench;
@@ -109,7 +108,7 @@ fn example(sizes: &Sizes, rng: &mut ChaCha8Rng) -> Example {
 /// These are the durations of the whole step, its forward pass, its backward pass, its exchange of
 /// gradients and parameters, and its update. `tokens` is the number of labels of all processes.
 fn step(
-    learner: &mut Learner<Transformer>,
+    learner: &mut Learner,
     examples: &[Example],
     tokens: usize,
     device: &Device,
