@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokenizers::{ModelWrapper, Tokenizer as Inner};
 
-use super::table::{longest_replacement, table_size};
+use super::table::longest_replacement;
 use crate::contain::contain;
 
 /// Message about a file that is not a `tokenizer.json`.
@@ -64,18 +64,17 @@ fn check_content(json: &[u8]) -> Result<(), String> {
 
 /// Maximum size in bytes of a text by which a SentencePiece table replaces another. Unicode's longest
 /// has 33.
-const LONGEST_REPLACEMENT: u64 = 36;
+const LONGEST_REPLACEMENT: usize = 36;
 
 /// Returns whether `part`, a part of a `tokenizer.json`, has a SentencePiece table that would
-/// lengthen texts too much, or whose header cannot be read or states a size that is larger than the
-/// table in base64. The tokenizers library would allocate memory of the stated size.
+/// lengthen texts too much, or that is damaged. The tokenizers library would allocate memory of any
+/// size that the table states.
 fn has_wrong_table(part: &Value) -> bool {
     match part {
         Value::Array(parts) => parts.iter().any(has_wrong_table),
         Value::Object(fields) => fields.iter().any(|(name, value)| match value {
             Value::String(table) if name == "precompiled_charsmap" => {
-                table_size(table).is_none_or(|size| size > table.len() as u64)
-                    || longest_replacement(table) > LONGEST_REPLACEMENT
+                longest_replacement(table).is_none_or(|longest| longest > LONGEST_REPLACEMENT)
             }
             value => has_wrong_table(value),
         }),
