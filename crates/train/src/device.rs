@@ -186,7 +186,7 @@ impl DeviceName {
     /// (its number on that machine, from 0), unless the name has an index or the backend computes
     /// on the CPU.
     pub fn of_process(self, group: &Group) -> Self {
-        let (rank, processes) = group.on_machine();
+        let (rank, processes) = group.collective().on_machine();
         let is_shared = processes > 1 && self.index.is_none() && !self.backend.is_cpu();
         Self {
             index: if is_shared { Some(rank) } else { self.index },

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use training::collective::{Alone, Collective};
+use training::collective::{self, Alone, Collective};
 use training::error::UsageError;
 use training::run::RunFolder;
 
@@ -26,27 +26,18 @@ const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TA
 
 /// The group of processes to which this process belongs. Without a launcher, the group is this
 /// process alone.
-pub struct Group {
-    #[cfg(feature = "mpi")]
-    mpi: Option<training::collective::Mpi>,
-}
+pub struct Group(Box<dyn Collective>);
 
 impl Group {
     /// Joins the other processes that the same MPI launcher has started. Without a launcher or the
     /// feature `mpi`, returns the group of this process alone.
     pub fn join() -> Self {
-        Self {
-            #[cfg(feature = "mpi")]
-            mpi: training::collective::Mpi::join(),
-        }
+        Self(collective::join())
     }
 
     /// Returns the group of this process alone.
     pub fn alone() -> Self {
-        Self {
-            #[cfg(feature = "mpi")]
-            mpi: None,
-        }
+        Self(Box::new(Alone))
     }
 
     /// Checks that the launcher has started all processes with the same command line. `words` is
@@ -90,38 +81,15 @@ impl Group {
         })
     }
 
-    /// Returns whether an MPI launcher has started this process; always false without the feature
-    /// `mpi`.
-    pub fn has_launcher(&self) -> bool {
-        #[cfg(feature = "mpi")]
-        return self.mpi.is_some();
-        #[cfg(not(feature = "mpi"))]
-        false
-    }
-
     /// Returns the group in the form that the library `training` takes.
     pub fn collective(&self) -> &dyn Collective {
-        #[cfg(feature = "mpi")]
-        if let Some(mpi) = &self.mpi {
-            return mpi;
-        }
-        &Alone
+        self.0.as_ref()
     }
 
     /// Returns whether this process has rank 0, which alone writes the run folder and prints
     /// results.
     pub fn is_first(&self) -> bool {
         self.collective().is_first()
-    }
-
-    /// Returns the local rank and the local size: the number of this process on its machine, from
-    /// 0, and how many processes this machine has.
-    pub fn on_machine(&self) -> (usize, usize) {
-        #[cfg(feature = "mpi")]
-        if let Some(mpi) = &self.mpi {
-            return (mpi.local_rank(), mpi.local_size());
-        }
-        (0, 1)
     }
 
     /// Runs `work` in rank 0 first, and then in the other processes, which can use the files that
@@ -158,10 +126,7 @@ impl Group {
             thread::sleep(GRACE);
             output::message(&format!("error: rank {rank}: {error}"));
         }
-        #[cfg(feature = "mpi")]
-        if let Some(mpi) = self.mpi.as_ref().filter(|mpi| mpi.size() > 1) {
-            mpi.abort(exit.code());
-        }
+        self.collective().abort(exit.code());
         exit
     }
 }

@@ -93,7 +93,7 @@ fn main() -> ExitCode {
         Verbosity::Normal
     };
     // A launcher may give its processes pseudo-terminals even if its own output is a file.
-    terminal::set_up(verbosity, !group.has_launcher());
+    terminal::set_up(verbosity, !group.collective().has_launcher());
     if words.is_empty() {
         output::note("training the copy task; `train --help` lists commands and examples");
     }

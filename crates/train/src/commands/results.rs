@@ -91,11 +91,7 @@ pub(super) fn report(
 
 /// Plots the attention weights for one source of the test split. The plots are written to the
 /// folder of the run.
-fn draw_attention(
-    config: &RunConfig,
-    dataset: &dyn Dataset,
-    finished: &Finished,
-) -> Result<()> {
+fn draw_attention(config: &RunConfig, dataset: &dyn Dataset, finished: &Finished) -> Result<()> {
     let Some(source) = example_source(dataset, config.seed) else {
         return Ok(());
     };

@@ -67,7 +67,7 @@ pub(super) fn check_memory(
     dataset: &dyn Dataset,
     group: &Group,
 ) -> Result<(), UsageError> {
-    let (_, on_machine) = group.on_machine();
+    let (_, on_machine) = group.collective().on_machine();
     let processes = group.collective().size();
     let name: DeviceName = config.execution.backend.parse()?;
     let (true, Some(machine)) = (name.backend.is_cpu(), MachineMemory::read(on_machine)) else {

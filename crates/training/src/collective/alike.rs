@@ -34,7 +34,10 @@ pub fn check_alike(
         return Ok(());
     }
     let mut settings = flat(&config.to_json());
-    settings.insert("the version of the program".into(), env!("CARGO_PKG_VERSION").into());
+    settings.insert(
+        "the version of the program".into(),
+        env!("CARGO_PKG_VERSION").into(),
+    );
     // Other vector instructions round differently, so the copies of the model would drift apart.
     settings.insert("the vector instructions".into(), fused::simd_level().into());
     let more = more
@@ -88,7 +91,11 @@ mod tests {
                 let differs = group.rank() == 2;
                 config.model.d_model = if differs { d_model } else { 64 };
                 let step = if differs { step } else { 7 };
-                let checked = check_alike(group, &config, &[("the step of the checkpoint", step.into())]);
+                let checked = check_alike(
+                    group,
+                    &config,
+                    &[("the step of the checkpoint", step.into())],
+                );
                 checked.map_err(|error| error.to_string())
             })
         };

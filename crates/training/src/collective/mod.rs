@@ -16,10 +16,8 @@ use std::ops::Range;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub(crate) use alike::checksum;
 pub use alike::check_alike;
-#[cfg(feature = "mpi")]
-pub use mpi::Mpi;
+pub(crate) use alike::checksum;
 
 /// A group of processes, as one of them sees it.
 ///
@@ -78,6 +76,21 @@ pub trait Collective {
         sums
     }
 
+    /// Returns the local rank and the local size: the number of this process on its machine, from
+    /// 0, and how many processes the machine has.
+    fn on_machine(&self) -> (usize, usize) {
+        (0, 1)
+    }
+
+    /// Returns whether an MPI launcher has started this process.
+    fn has_launcher(&self) -> bool {
+        false
+    }
+
+    /// Ends the other processes of the group, and this one, with an exit code, without waiting for
+    /// them. Returns if there are no others.
+    fn abort(&self, _code: u8) {}
+
     /// Returns whether `value` is true in any process.
     fn any(&self, value: bool) -> bool {
         self.gather(&[u8::from(value)]).contains(&vec![1])
@@ -121,7 +134,7 @@ impl dyn Collective + '_ {
 /// If a launcher has started the process, and MPI has already been initialised.
 pub fn join() -> Box<dyn Collective> {
     #[cfg(feature = "mpi")]
-    if let Some(mpi) = Mpi::join() {
+    if let Some(mpi) = mpi::Mpi::join() {
         return Box::new(mpi);
     }
     Box::new(Alone)

@@ -56,16 +56,6 @@ impl Mpi {
         })
     }
 
-    /// Returns the number of this process among those on the same machine, from 0.
-    pub fn local_rank(&self) -> usize {
-        self.local_rank
-    }
-
-    /// Returns the number of processes on this machine.
-    pub fn local_size(&self) -> usize {
-        self.local_size
-    }
-
     fn block_length(&self) -> usize {
         (PART / self.size()).max(1)
     }
@@ -97,17 +87,12 @@ impl Mpi {
     fn process(&self, rank: usize) -> Process<'_> {
         self.world.process_at_rank(count(rank))
     }
-
-    /// Ends all processes of the group with an exit code, without waiting for them.
-    pub fn abort(&self, code: u8) -> ! {
-        self.world.abort(code.into())
-    }
 }
 
 impl Drop for Mpi {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.abort(101);
+            self.world.abort(101);
         }
     }
 }
@@ -207,5 +192,19 @@ impl Collective for Mpi {
 
     fn barrier(&self) {
         self.world.barrier();
+    }
+
+    fn on_machine(&self) -> (usize, usize) {
+        (self.local_rank, self.local_size)
+    }
+
+    fn has_launcher(&self) -> bool {
+        true
+    }
+
+    fn abort(&self, code: u8) {
+        if self.size() > 1 {
+            self.world.abort(code.into());
+        }
     }
 }
