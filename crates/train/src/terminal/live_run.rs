@@ -69,7 +69,7 @@ impl LiveRun {
                 epoch,
                 ..
             } => (self.evaluate_every, self.epoch) = (Some(evaluate_every), epoch),
-            Event::Step { step, .. } => (self.step, self.stepped) = (step, Instant::now()),
+            Event::Step { step } => (self.step, self.stepped) = (step, Instant::now()),
             Event::Metrics(metrics) => {
                 let line = self.add(MetricsLine::of(metrics));
                 self.metrics = Some(line);
@@ -79,7 +79,7 @@ impl LiveRun {
                 self.evaluation = Some(line);
             }
             Event::Best(best) => self.best = Some(best),
-            Event::Checkpoint { step, .. } => self.checkpoint = Some((step, Instant::now())),
+            Event::Checkpoint { step } => self.checkpoint = Some((step, Instant::now())),
             _ => {}
         }
     }

@@ -33,7 +33,10 @@ mod tests {
     #[test]
     fn the_state_has_loss_speed_and_time_left() {
         let mut run = LiveRun::new(0, 1000, &Curves::default());
-        assert_eq!(state(&run, run.begun), "step 0/1000, loss -, - tokens/s, - left");
+        assert_eq!(
+            state(&run, run.begun),
+            "step 0/1000, loss -, - tokens/s, - left"
+        );
         run = dashboard::tests::run(500);
         let state = state(&run, run.begun);
         let begin = "step 500/1000, loss 0.00800, 500 tokens/s, ";

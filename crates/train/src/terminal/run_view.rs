@@ -111,8 +111,7 @@ impl Observer for RunView {
         if let Some(run) = &self.run {
             let mut run = lock(run);
             run.event(event);
-            if let (Event::Step { step, .. }, Some(Shown::Plain(status))) = (event, &mut self.shown)
-            {
+            if let (Event::Step { step }, Some(Shown::Plain(status))) = (event, &mut self.shown) {
                 status.update(step, || plain::state(&run, Instant::now()));
             }
         }

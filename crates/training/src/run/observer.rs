@@ -1,8 +1,5 @@
 //! Events of a training run, and the trait of observers that receive them.
 
-use std::path::Path;
-use std::time::Duration;
-
 use anyhow::Result;
 
 use super::records::{Evaluation, StepMetrics};
@@ -27,10 +24,6 @@ pub enum Event<'a> {
     Step {
         /// Number of the step, counted from 1.
         step: usize,
-        /// Number of target tokens of the step, without padding.
-        tokens: usize,
-        /// Duration of the step.
-        elapsed: Duration,
     },
     /// The metrics of a step are known. This event can come some steps after the step, because
     /// losses are read from the device for several steps at a time.
@@ -45,8 +38,6 @@ pub enum Event<'a> {
     Checkpoint {
         /// Number of steps taken.
         step: usize,
-        /// Folder of the checkpoint.
-        path: &'a Path,
     },
     /// Training has ended by itself, and the model is trained. A run that is stopped or fails does
     /// not have this event.

@@ -66,7 +66,10 @@ impl Trainer<'_> {
     /// `more`.
     pub(super) fn check_replicas(&self, more: &[(&str, serde_json::Value)]) -> Result<()> {
         if self.group.size() > 1 {
-            let parameters = ("the checksum of the parameters", checksum(self.learner.model()));
+            let parameters = (
+                "the checksum of the parameters",
+                checksum(self.learner.model()),
+            );
             check_alike(self.group, self.config, &[more, &[parameters]].concat())?;
         }
         Ok(())

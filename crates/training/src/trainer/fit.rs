@@ -382,7 +382,6 @@ impl<'a> Trainer<'a> {
         self.state.step = step;
         self.state.learning_rate = learning_rate;
         self.state.tokens += tokens as u64;
-        let before = self.state.train_seconds;
         self.state.train_seconds += begun.elapsed().as_secs_f64();
         let seconds = self.state.train_seconds;
         self.pending
@@ -394,11 +393,6 @@ impl<'a> Trainer<'a> {
         if step.is_multiple_of(READ_EVERY) || is_late || step == steps || group.size() > 1 {
             self.read_losses(observer)?;
         }
-        let elapsed = Duration::from_secs_f64(self.state.train_seconds - before);
-        observer.event(Event::Step {
-            step,
-            tokens,
-            elapsed,
-        })
+        observer.event(Event::Step { step })
     }
 }

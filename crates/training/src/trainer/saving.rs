@@ -119,7 +119,7 @@ impl Trainer<'_> {
         self.saved = Some(step);
         self.saved_at = Instant::now();
         self.folder.record_progress(step, None)?;
-        observer.event(Event::Checkpoint { step, path: &path })?;
+        observer.event(Event::Checkpoint { step })?;
         Ok(path)
     }
 

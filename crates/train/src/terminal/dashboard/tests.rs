@@ -1,4 +1,4 @@
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -30,11 +30,7 @@ fn about() -> About {
 /// Sends the events of a run that has taken `last` of 1,000 steps.
 fn events(last: usize, mut send: impl FnMut(Event<'_>)) {
     for step in 1..=last {
-        send(Event::Step {
-            step,
-            tokens: 500,
-            elapsed: Duration::from_millis(10),
-        });
+        send(Event::Step { step });
         send(Event::Metrics(&StepMetrics {
             step,
             loss: 4.0 / step as f32,
@@ -66,8 +62,7 @@ fn events(last: usize, mut send: impl FnMut(Event<'_>)) {
             send(Event::Best(best));
         }
     }
-    let path = std::path::Path::new("step-400");
-    send(Event::Checkpoint { step: 400, path });
+    send(Event::Checkpoint { step: 400 });
 }
 
 /// Returns a run that has taken `last` of 1,000 steps.
