@@ -76,15 +76,20 @@ pub fn preset() -> impl TypedValueParser<Value = String> {
     PossibleValuesParser::new(values)
 }
 
-/// Parses the path of a setting and its value, `PATH=VALUE`.
-pub fn assignment(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((path, value)) if !path.is_empty() && !value.is_empty() => {
-            Ok((path.trim().into(), value.trim().into()))
+/// Returns a parser of two texts with `=` between them, which must be `expected`.
+pub fn assignment(
+    expected: &'static str,
+) -> impl Fn(&str) -> Result<(String, String), String> + Clone + Send + Sync + 'static {
+    move |text| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.trim().into(), value.trim().into()))
         }
-        _ => Err("must be PATH=VALUE, such as optimization.optimizer.beta_2=0.99".into()),
+        _ => Err(format!("must be {expected}")),
     }
 }
+
+/// Description of a setting and its value.
+pub const SETTING: &str = "PATH=VALUE, such as optimization.optimizer.beta_2=0.99";
 
 /// Returns a parser of paths that `config.json` records, which must be valid UTF-8.
 pub fn recorded_path() -> impl TypedValueParser<Value = String> {

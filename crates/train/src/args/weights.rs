@@ -12,7 +12,7 @@ use training::setting::Section;
 use transformer::weights::{Dtype, ImportOptions, Layout};
 
 use super::check::{needs, reject};
-use super::parse::{assignment, named};
+use super::parse::{SETTING, assignment, named};
 use super::run_folder::run_folder;
 use super::settings::{TaskArgs, WeightArgs};
 
@@ -28,7 +28,7 @@ pub struct NameArgs {
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// Read the tensor FROM as if it were called TO; may be given several times
-    #[arg(long, value_name = "FROM=TO", value_parser = rename)]
+    #[arg(long, value_name = "FROM=TO", value_parser = assignment("the name in the file, =, and the name in the layout"))]
     pub rename: Vec<(String, String)>,
 }
 
@@ -41,13 +41,6 @@ impl NameArgs {
             rename: self.rename.clone(),
             ..ImportOptions::default()
         }
-    }
-}
-
-fn rename(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.into(), to.into())),
-        _ => Err("must be the name in the file, =, and the name in the layout".into()),
     }
 }
 
@@ -64,7 +57,7 @@ pub struct ImportArgs {
     pub model: WeightArgs,
     /// Set another setting of the model by its path, such as model.norm_epsilon=1e-6; may be given
     /// several times
-    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment(SETTING))]
     pub set: Vec<(String, String)>,
     /// Skip tensors and other objects that the model does not have
     #[arg(long)]

@@ -99,7 +99,11 @@ fn facts(run: &RunData, examples: Option<&Examined>) -> Vec<Fact> {
             ("test", field) => ("test", sequences.clone(), field),
             (_, field) => ("validation", None, field),
         };
-        let label = if field == "loss" { field } else { metric::label(field) };
+        let label = if field == "loss" {
+            field
+        } else {
+            metric::label(field)
+        };
         let text = metric::text(name, run.metric(name)?);
         let label = format!("{split} {label}");
         Some(fact(&label, text, detail.unwrap_or_default()))

@@ -49,13 +49,6 @@ struct Files {
     locked: Arc<LockedFolder>,
 }
 
-impl Files {
-    fn sync(&mut self) -> Result<MetricsPosition> {
-        self.locked.check()?;
-        self.metrics.sync().context(CANNOT_LOG)
-    }
-}
-
 impl RunFolder {
     /// Creates the folder of a new run, with `config.json` and `status.json`. The folder is
     /// `run_dir` or, by default, the next free one of `runs/TASK-1`, `runs/TASK-2`, ...
@@ -181,9 +174,7 @@ impl RunFolder {
     ///
     /// If the file cannot be read or written.
     pub fn rewind(&mut self, position: &MetricsPosition, step: usize) -> Result<()> {
-        self.files.as_mut().map_or(Ok(()), |files| {
-            files.metrics.rewind(position, step).context(CANNOT_LOG)
-        })
+        self.write(|files| files.metrics.rewind(position, step).context(CANNOT_LOG))
     }
 
     /// Removes all lines of `metrics.jsonl`, for a run that starts at step 0.
@@ -192,8 +183,7 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn clear_metrics(&mut self) -> Result<()> {
-        let files = self.files.as_mut();
-        files.map_or(Ok(()), |files| files.metrics.clear().context(CANNOT_LOG))
+        self.write(|files| files.metrics.clear().context(CANNOT_LOG))
     }
 
     /// Returns the number of steps after which the run has ended; `None` if it has not ended.
@@ -231,8 +221,7 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn record_progress(&mut self, step: usize, end: Option<&EndReason>) -> Result<()> {
-        let files = self.files.as_mut();
-        files.map_or(Ok(()), |files| files.status.progress(step, end))
+        self.write(|files| files.status.progress(step, end))
     }
 
     /// Records in `status.json` that the run was stopped by `by`, such as `SIGINT`.
@@ -241,8 +230,7 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn record_stop(&mut self, by: &str) -> Result<()> {
-        let files = self.files.as_mut();
-        files.map_or(Ok(()), |files| files.status.stop(by))
+        self.write(|files| files.status.stop(by))
     }
 
     /// Records in `status.json` that the run has imported weights and has not been trained yet.
@@ -251,14 +239,13 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn record_import(&mut self) -> Result<()> {
-        let files = self.files.as_mut();
-        files.map_or(Ok(()), |files| files.status.import())
+        self.write(|files| files.status.import())
     }
 
     /// Records in `status.json` the error that ended the run. If the file cannot be written, that
     /// second error is ignored, because `error` is the one to report.
     pub fn record_failure(&mut self, error: &anyhow::Error) {
-        let _ = self.files.as_mut().map(|files| files.status.fail(error));
+        let _ = self.write(|files| files.status.fail(error));
     }
 
     /// Returns the environment of this process; `None` until the process
@@ -272,12 +259,14 @@ impl RunFolder {
         &self.path
     }
 
+    /// Calls `write`, unless another process writes the folder.
+    fn write<T: Default>(&mut self, write: impl FnOnce(&mut Files) -> Result<T>) -> Result<T> {
+        self.files.as_mut().map_or(Ok(T::default()), write)
+    }
+
     /// Adds a line to `metrics.jsonl`.
     fn log(&mut self, metrics: &impl Serialize) -> Result<()> {
-        let files = self.files.as_mut();
-        files.map_or(Ok(()), |files| {
-            files.metrics.add(metrics).context(CANNOT_LOG)
-        })
+        self.write(|files| files.metrics.add(metrics).context(CANNOT_LOG))
     }
 
     /// Passes all lines of `metrics.jsonl` to the operating system, so that they are not lost if
@@ -287,11 +276,10 @@ impl RunFolder {
     ///
     /// If the file cannot be written, or the folder was removed, renamed or replaced.
     pub fn flush(&mut self) -> Result<()> {
-        let Some(files) = &mut self.files else {
-            return Ok(());
-        };
-        files.locked.check()?;
-        files.metrics.flush().context(CANNOT_LOG)
+        self.write(|files| {
+            files.locked.check()?;
+            files.metrics.flush().context(CANNOT_LOG)
+        })
     }
 
     /// Waits until `metrics.jsonl` is on the disk, and returns its position. In a process that
@@ -301,10 +289,10 @@ impl RunFolder {
     ///
     /// If the file cannot be written, or the folder was removed, renamed or replaced.
     pub fn sync(&mut self) -> Result<MetricsPosition> {
-        match &mut self.files {
-            Some(files) => files.sync(),
-            None => Ok(MetricsPosition::default()),
-        }
+        self.write(|files| {
+            files.locked.check()?;
+            files.metrics.sync().context(CANNOT_LOG)
+        })
     }
 
     /// Writes `summary.json` and the last lines of `metrics.jsonl`. The run then counts as
@@ -314,12 +302,12 @@ impl RunFolder {
     ///
     /// If one of the files cannot be written.
     pub fn finish(mut self, summary: &Summary) -> Result<()> {
-        let Some(files) = &mut self.files else {
-            return Ok(());
-        };
-        files.sync()?;
-        write_json(&self.path.join(SUMMARY), summary).context("cannot write summary.json")?;
-        files.status.finish()
+        self.sync()?;
+        let path = self.path.join(SUMMARY);
+        self.write(|files| {
+            write_json(&path, summary).context("cannot write summary.json")?;
+            files.status.finish()
+        })
     }
 }
 

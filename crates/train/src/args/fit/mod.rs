@@ -14,7 +14,7 @@ use training::pretrained::PretrainedModel;
 use transformer::weights::Layout;
 
 use super::check::needs;
-use super::parse::{assignment, named, preset, recorded_path};
+use super::parse::{SETTING, assignment, named, preset, recorded_path};
 use super::settings::SettingArgs;
 use crate::device::DeviceName;
 use pretrained::PretrainedArgs;
@@ -55,7 +55,7 @@ pub struct FitArgs {
     pub config: Option<PathBuf>,
     /// Set a setting by its path in config.json, such as optimization.optimizer.beta_2=0.99, after
     /// all other flags; may be given several times
-    #[arg(long, value_name = "PATH=VALUE", help_heading = "Settings and output", value_parser = assignment)]
+    #[arg(long, value_name = "PATH=VALUE", help_heading = "Settings and output", value_parser = assignment(SETTING))]
     pub set: Vec<(String, String)>,
     /// Print the size of the model and the time of a step, and exit; writes nothing
     #[arg(long, help_heading = "Settings and output")]

@@ -172,25 +172,18 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
     let given = &imported.config;
     config.model = given.clone();
     config.check()?;
-    let (name, made) = (config.data.name(), &config.model);
-    let has_table = given.positions == Positions::Learned;
-    let pads = [given, made].map(|model| model.pad_id.to_string());
-    let sizes =
-        |size: fn(&TransformerConfig) -> usize| [given, made].map(|it| size(it).to_string());
-    for (setting, [theirs, ours], is_bound) in [
-        (
-            ModelSettings::source_vocab_size,
-            sizes(|it| it.source_vocab_size),
-            true,
-        ),
-        (
-            ModelSettings::target_vocab_size,
-            sizes(|it| it.target_vocab_size),
-            true,
-        ),
-        (ModelSettings::max_len, sizes(|it| it.max_len), has_table),
-        (ModelSettings::pad_id, pads, true),
+    let name = config.data.name();
+    let [theirs, ours] =
+        [given, &config.model].map(|model| serde_json::to_value(model).expect("it is plain data"));
+    for setting in [
+        ModelSettings::source_vocab_size,
+        ModelSettings::target_vocab_size,
+        ModelSettings::max_len,
+        ModelSettings::pad_id,
     ] {
+        let [theirs, ours] = [&theirs, &ours].map(|model| &model[setting.key()]);
+        // Only a table of learned positions has one length.
+        let is_bound = setting != ModelSettings::max_len || given.positions == Positions::Learned;
         if is_bound && theirs != ours {
             return reject(format!(
                 "makes a run of the task {name} with {setting} {ours}, but the model has {theirs}: give the task that it was trained on (--task, --symbols, --max-length, --set model.pad_id), or --output instead"

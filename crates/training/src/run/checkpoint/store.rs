@@ -176,12 +176,6 @@ impl Checkpoints {
         }
         let foreign = |error| damaged(&path, format!("is not a manifest ({error})"));
         let Version { format } = serde_json::from_slice(&bytes).map_err(foreign)?;
-        if format == 0 {
-            return Err(damaged(
-                &path,
-                "is of format 0, which does not exist".into(),
-            ));
-        }
         if format > FORMAT {
             let what = format!(
                 "was written by a newer version of this program (format {format}, this one reads up to {FORMAT}); use that version"
