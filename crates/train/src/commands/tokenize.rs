@@ -1,10 +1,11 @@
 //! `train tokenize`: turn lines of text into tokens and back.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Result;
 use training::data::DataConfig;
-use training::data::parallel::{Pieces, Tokenizer, TokenizerPair};
+use training::data::parallel::{Tokenizer, TokenizerPair};
 use training::error::{UsageError, quote};
 use training::inference::{Line, Unreadable, one_line};
 use training::run::read_config;
@@ -24,16 +25,36 @@ const LONGEST: usize = 1 << 20;
 /// converted, or a stdout that cannot be written.
 pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
     let tokenizer = open(args)?;
-    let pieces = tokenizer.pieces();
+    let names = tokenizer.names();
+    let ids: HashMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
+    let parsed = |word: &str, line: &Line| {
+        let (id, what) = if args.ids {
+            let id = word.parse().ok().filter(|id| (*id as usize) < names.len());
+            (id, "is not the id of a token")
+        } else {
+            let what = "is not a token of this tokeniser, as `train tokenize` prints them";
+            (ids.get(word).copied(), what)
+        };
+        id.ok_or_else(|| line.wrong(format!("{} {what}", quote(word))))
+    };
     for line in args.input.open()? {
         let line = line.map_err(|error| match error {
             Unreadable::Line(_, error) | Unreadable::Rest(error) => error,
         })?;
         let n = line.text.len();
         let converted = if args.decode {
-            one_line(&tokenizer.decode(&ids(&line, &pieces, args.ids)?))
+            // The name of a token may contain white space other than a blank, so only blanks
+            // separate names.
+            let words = line.text.split(' ').filter(|word| !word.is_empty());
+            let found = words.map(|word| parsed(word, &line));
+            one_line(&tokenizer.decode(&found.collect::<Result<Vec<u32>, UsageError>>()?))
         } else if n <= LONGEST {
-            words(&tokenizer.encode(&line.text), &pieces, args.ids)
+            let found = tokenizer.encode(&line.text).into_iter();
+            let words = found.map(|id| match args.ids {
+                true => id.to_string(),
+                false => names[id as usize].clone(),
+            });
+            words.collect::<Vec<_>>().join(" ")
         } else {
             let what = format!("has {n} bytes, but a text may have {LONGEST}");
             return Err(line.wrong(what).into());
@@ -43,43 +64,6 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Returns the names of tokens, or their ids if `as_ids`, separated by blanks.
-fn words(ids: &[u32], pieces: &Pieces, as_ids: bool) -> String {
-    let word = |&id: &u32| {
-        if as_ids {
-            id.to_string()
-        } else {
-            pieces.name(id).unwrap_or("?").into()
-        }
-    };
-    ids.iter().map(word).collect::<Vec<_>>().join(" ")
-}
-
-/// Parses a line of token names, or of token ids if `as_ids`, and returns the ids.
-fn ids(line: &Line, pieces: &Pieces, as_ids: bool) -> Result<Vec<u32>, UsageError> {
-    let id = |word: &str| {
-        if as_ids {
-            let id = word.parse().ok();
-            id.filter(|&id| pieces.name(id).is_some()).ok_or_else(|| {
-                let last = pieces.len() - 1;
-                line.wrong(format!(
-                    "{} is not an id, which are 0 to {last}",
-                    quote(word)
-                ))
-            })
-        } else {
-            pieces.id(word).ok_or_else(|| {
-                let what = "is not a token of this tokeniser, as `train tokenize` prints them";
-                line.wrong(format!("{} {what}", quote(word)))
-            })
-        }
-    };
-    // The name of a token may contain white space other than a blank, so only blanks separate
-    // names.
-    let words = line.text.split(' ').filter(|word| !word.is_empty());
-    words.map(id).collect()
 }
 
 /// Opens the tokeniser in a file, or that of one side of a run.

@@ -32,6 +32,6 @@ pub(crate) use pretrained::BATCH_TOKENS;
 pub use pretrained::PretrainedConfig;
 pub(crate) use tokenizer::is_language;
 pub use tokenizer::{
-    Normalization, Pieces, PretrainedTokenizer, Tokenizer, TokenizerConfig, TokenizerKind,
+    Normalization, PretrainedTokenizer, Tokenizer, TokenizerConfig, TokenizerKind,
 };
 pub use tokenizer_pair::TokenizerPair;

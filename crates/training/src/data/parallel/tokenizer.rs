@@ -4,7 +4,6 @@ pub mod config;
 mod content;
 mod label;
 mod parts;
-pub mod pieces;
 mod pretrained;
 mod table;
 mod template;
@@ -26,7 +25,6 @@ use transformer::Vocabulary;
 
 pub use config::{Normalization, Texts, TokenizerConfig, TokenizerKind};
 pub(super) use parts::LONGEST_TEXT;
-pub use pieces::Pieces;
 
 use super::fingerprint::key;
 use crate::contain::contain;
@@ -268,11 +266,22 @@ impl Tokenizer {
         text.trim_matches(' ').into()
     }
 
-    /// Returns unique names for all tokens. The name is [`token`](Self::token) if [`Pieces::new`]
-    /// accepts it as a readable name, else the name in the vocabulary.
-    pub fn pieces(&self) -> Pieces {
-        let own = |id| self.inner.id_to_token(id).unwrap_or_default();
-        Pieces::new((0..self.vocab_size as u32).map(|id| [self.token(id), own(id)]))
+    /// Returns unique names for all tokens, by their ids: [`token`](Self::token), if it has no white
+    /// space or control character and is the name of no other token, else the name in the vocabulary.
+    pub fn names(&self) -> Vec<String> {
+        let mut taken = HashSet::new();
+        let name = |id| {
+            let readable = self.token(id);
+            let owner = self.inner.token_to_id(&readable);
+            let is_word = !readable.contains(|c: char| c.is_whitespace() || c.is_control());
+            let is_free = owner.is_none_or(|owner| owner == id) && taken.insert(readable.clone());
+            if is_word && is_free {
+                readable
+            } else {
+                self.inner.id_to_token(id).unwrap_or_default()
+            }
+        };
+        (0..self.vocab_size as u32).map(name).collect()
     }
 
     /// Returns the name of a token, with `▁` for blanks. In a byte-level vocabulary, it is the
