@@ -3,8 +3,8 @@
 //!
 //! `fixtures/torch_losses/losses.json` has the losses of PyTorch, and `losses_bf16.json` has its
 //! losses under `torch.autocast`. The script `torch_losses.py` beside them computed both with
-//! `torch.nn.Transformer` and `torch.optim.Adam`, from files that this crate's
-//! `examples/torch_losses.rs` wrote.
+//! `torch.nn.Transformer` and `torch.optim.Adam`, from files that
+//! `examples/torch_losses.rs` of the workspace wrote.
 
 use std::fs;
 

@@ -1,11 +1,11 @@
 //! Writes the initial weights and the batches of 100 training steps, with which PyTorch can take
 //! the same steps.
 //!
-//! Without the argument RUN, the steps are those of `tests/torch_losses.rs`. With RUN, they are the
+//! Without the argument RUN, the steps are those of `crates/training/tests/torch_losses.rs`. With RUN, they are the
 //! first steps of the run on texts in that folder, which must begin with random parameters and have
 //! one batch per step.
 //!
-//!     cargo run --release -p training --example torch_losses -- FOLDER [RUN]
+//!     cargo run --release -p examples --example torch_losses -- FOLDER [RUN]
 //!     python crates/training/tests/fixtures/torch_losses/torch_losses.py FOLDER [RUN/metrics.jsonl]
 
 use std::error::Error;
@@ -19,7 +19,7 @@ use training::data::{self, Dataset, Example, Purpose};
 use training::run::{RunFolder, read_config};
 use transformer::weights::{self, Contents, Layout};
 
-#[path = "../tests/fixtures/torch_losses/small.rs"]
+#[path = "../crates/training/tests/fixtures/torch_losses/small.rs"]
 mod small;
 
 use small::{STEPS, small};
