@@ -1,8 +1,8 @@
 //! The program `train`: command line, terminal output and plots for the library `training`.
 //!
-//! Three modules handle an invocation. [`args`] parses the command line into the arguments of a
-//! command. The arguments of `fit` become a `training::config::RunConfig`, and those of `generate`
-//! a `GenerateConfig`. [`commands`] runs the command with the library. [`terminal`] prints results
+//! Three modules handle an invocation. [`commands`] parses the command line into the arguments of a
+//! command, with the parsers of [`args`], and runs it with the library. The arguments of `fit` become
+//! a `training::config::RunConfig`, and those of `generate` a `GenerateConfig`. [`terminal`] prints results
 //! on stdout, and messages and progress on stderr, so that `train generate RUN < lines > outputs`
 //! works as a pipe. The dashboard and the prompt, which need a terminal, use stdout, too.
 //!
@@ -13,8 +13,8 @@
 //! | module | contents |
 //! |---|---|
 //! | [`allocator`] | the memory allocator |
-//! | [`args`] | the flags of each command and their values, and the map from settings to flags |
-//! | [`commands`] | the code of each command; `fit` and `resume` share `commands/train.rs` |
+//! | [`args`] | flags that several commands share or that have rules of their own, and the map from settings to flags |
+//! | [`commands`] | the command line, its mistakes, and each command; `fit` and `resume` share `commands/train.rs` |
 //! | [`device`] | the backends of this build, and the choice of one of them |
 //! | [`exit`] | the exit codes |
 //! | [`group`] | the processes that an MPI launcher has started |
@@ -23,8 +23,8 @@
 //! | [`report`] | runs as one HTML page |
 //! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
 //!
-//! A new command needs a file in `args` and one in `commands`, a variant of `args::Command` and an
-//! arm in `commands::run`. `docs/architecture.md` describes the steps.
+//! A new command needs a file in `commands` and an arm in `commands::run`. `docs/architecture.md`
+//! describes the steps.
 
 #![recursion_limit = "256"]
 
@@ -44,7 +44,8 @@ use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-use args::{Cli, describe_mistake, flags};
+use args::flags;
+use commands::{Cli, describe_mistake};
 use exit::Exit;
 use group::Group;
 use terminal::{Verbosity, output};

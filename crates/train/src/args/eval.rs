@@ -6,8 +6,8 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use training::data::Split;
 
+use super::metric::MetricArgs;
 use super::parse::{fields, whole_number};
-use super::score::MetricArgs;
 use super::search::BeamArgs;
 use super::settings::LengthArgs;
 use super::trained::TrainedArgs;

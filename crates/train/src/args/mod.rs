@@ -1,10 +1,6 @@
-//! The command line: the flags of each command, and their conversion into settings.
+//! Flags that several commands share, or that have rules of their own, and the parsers of values.
 
-mod aliases;
-mod bench;
 mod check;
-mod cli;
-mod completions;
 mod eval;
 mod fit;
 pub mod flags;
@@ -12,39 +8,25 @@ mod generate;
 mod global;
 mod input;
 mod lengths;
-mod mistakes;
+mod metric;
 mod parse;
-mod plot;
-mod presets;
-mod report;
 mod resume;
-mod run_folder;
-mod runs;
-mod score;
 mod search;
 mod settings;
-mod tokenize;
 mod trained;
 mod weights;
 
-pub use bench::{BenchArgs, Measured, Shape};
 pub use check::{needs, reject, set};
-pub use cli::{Cli, Command};
-pub use completions::CompletionsArgs;
 pub use eval::EvalArgs;
-pub use fit::FitArgs;
+pub use fit::{FitArgs, HINT};
 pub use generate::GenerateArgs;
+pub use global::GlobalArgs;
+pub use input::InputArgs;
 pub use lengths::length_settings;
-pub use mistakes::describe as describe_mistake;
-pub use parse::name_of;
-pub use plot::PlotArgs;
-pub use presets::PresetsArgs;
-pub use report::ReportArgs;
+pub use metric::MetricArgs;
+pub use parse::{chosen, name_of, preset, run_folder, whole_within};
 pub use resume::ResumeArgs;
-pub use runs::{Column, CompareArgs, RunsArgs};
-pub use score::{MetricArgs, ScoreArgs};
 pub use search::{check_generation, usual_batch_size};
 pub use settings::follows;
-pub use tokenize::{Side, TokenizeArgs};
 pub use trained::TrainedArgs;
 pub use weights::{ExportArgs, ImportArgs, InspectArgs};

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::parse::whole_number;
-use super::run_folder::run_folder;
+use super::parse::{run_folder, whole_number};
 use super::settings::CorpusArgs;
 
 /// Flags of `resume`.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use training::run::checkpoint::CheckpointSelector;
 
-use super::run_folder::run_folder;
+use super::parse::run_folder;
 
 /// Flags that name a trained model.
 #[derive(Clone, Debug, Args)]

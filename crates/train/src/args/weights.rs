@@ -12,8 +12,7 @@ use training::setting::Section;
 use transformer::weights::{Dtype, ImportOptions, Layout};
 
 use super::check::{needs, reject};
-use super::parse::{SETTING, assignment, named};
-use super::run_folder::run_folder;
+use super::parse::{SETTING, assignment, named, run_folder};
 use super::settings::{TaskArgs, WeightArgs};
 
 /// Flags about the names of tensors in a file.

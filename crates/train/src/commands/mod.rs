@@ -2,6 +2,7 @@
 
 mod backends;
 mod bench;
+mod cli;
 mod completions;
 mod dialog;
 mod dry_run;
@@ -10,6 +11,7 @@ mod fit;
 mod generate;
 mod hypotheses;
 mod lengths;
+mod mistakes;
 mod plot;
 mod presets;
 mod report;
@@ -25,4 +27,6 @@ mod trained;
 mod translations;
 mod weights;
 
+pub use cli::Cli;
+pub use mistakes::describe as describe_mistake;
 pub use run::run;

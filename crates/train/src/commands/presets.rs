@@ -1,13 +1,22 @@
 //! `train presets`: list the presets, or print one as a file of settings.
 
 use anyhow::Result;
+use clap::Args;
 use serde_json::Value;
 use training::config::{Preset, RunConfig};
 use training::data::DataConfig;
 use training::setting::{Setting, Tasks, shown};
 
-use crate::args::PresetsArgs;
+use crate::args::preset;
 use crate::terminal::output;
+
+/// Flags of `presets`.
+#[derive(Clone, Debug, Args)]
+pub struct PresetsArgs {
+    /// Preset whose settings are printed as TOML [default: a list of all presets]
+    #[arg(value_parser = preset())]
+    pub preset: Option<String>,
+}
 
 /// Prints the names of all presets with their descriptions, or the settings of one as TOML.
 ///

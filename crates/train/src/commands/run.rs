@@ -3,11 +3,12 @@
 use anyhow::Result;
 use training::error::UsageError;
 
+use super::bench::Measured;
+use super::cli::{Cli, Command};
 use super::{
     backends, bench, completions, eval, fit, generate, plot, presets, report, resume, runs, score,
     tokenize, weights,
 };
-use crate::args::{Cli, Command, Measured};
 use crate::exit::Exit;
 use crate::group::Group;
 

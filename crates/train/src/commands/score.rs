@@ -4,12 +4,31 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use clap::Args;
 use training::error::{UsageError, quote};
 use training::files::LineReader;
 
 use super::text_scorer::TextScorer;
-use crate::args::ScoreArgs;
+use crate::args::MetricArgs;
 use crate::terminal::{LineProgress, output};
+
+/// Flags of `score`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+With several references, BLEU counts the matches of an n-gram up to its largest count in any reference, and its brevity penalty uses the reference length closest to that of the output. chrF uses the reference with the best score, and the error rates use the one with the fewest edits. All files have the same number of lines.")]
+pub struct ScoreArgs {
+    /// File of a model's outputs, one segment per line; - for standard input
+    pub hypotheses: PathBuf,
+    /// File of the references, one segment per line; several files for several references of each
+    /// segment
+    #[arg(required = true, num_args = 1..)]
+    pub references: Vec<PathBuf>,
+    #[command(flatten)]
+    pub metric: MetricArgs,
+    /// Print a JSON object
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Runs the command.
 ///

@@ -1,17 +1,47 @@
 //! `train tokenize`: turn lines of text into tokens and back.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Result;
+use clap::{Args, ValueEnum};
 use training::data::DataConfig;
 use training::data::parallel::{Tokenizer, TokenizerPair};
 use training::error::{UsageError, quote};
 use training::inference::{Line, Unreadable, one_line};
 use training::run::read_config;
 
-use crate::args::{Side, TokenizeArgs, name_of};
+use crate::args::{InputArgs, name_of, run_folder};
 use crate::terminal::output;
+
+/// Flags of `tokenize`.
+#[derive(Clone, Debug, Args)]
+pub struct TokenizeArgs {
+    /// Folder of a run, `latest`, or a tokenizer.json
+    #[arg(value_name = "TOKENIZER", value_parser = run_folder())]
+    pub tokenizer: PathBuf,
+    /// Tokeniser of the run to use [default: source]
+    #[arg(long)]
+    pub side: Option<Side>,
+    /// Print the ids of tokens instead of their names; with --decode, read ids
+    #[arg(long)]
+    pub ids: bool,
+    /// Turn lines of tokens, separated by blanks, back into text
+    #[arg(long)]
+    pub decode: bool,
+    #[command(flatten)]
+    pub input: InputArgs,
+}
+
+/// One of the two tokenisers of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Side {
+    /// The tokeniser of what the encoder reads
+    Source,
+    /// The tokeniser of what the decoder writes
+    Target,
+}
 
 /// Maximum size of a text in bytes. A tokeniser needs hundreds of bytes of memory for each byte of
 /// text.
@@ -50,9 +80,12 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
             one_line(&tokenizer.decode(&found.collect::<Result<Vec<u32>, UsageError>>()?))
         } else if n <= LONGEST {
             let found = tokenizer.encode(&line.text).into_iter();
-            let words = found.map(|id| match args.ids {
-                true => id.to_string(),
-                false => names[id as usize].clone(),
+            let words = found.map(|id| {
+                if args.ids {
+                    id.to_string()
+                } else {
+                    names[id as usize].clone()
+                }
             });
             words.collect::<Vec<_>>().join(" ")
         } else {

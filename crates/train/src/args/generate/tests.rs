@@ -1,20 +1,17 @@
-use clap::Parser;
+use clap::FromArgMatches;
 use training::config::RunConfig;
 use training::data::synthetic::{Rule, SequenceConfig, SequenceTask};
 use transformer::generate::LengthPenalty;
 
 use super::*;
-use crate::args::cli::{Cli, Command};
 use crate::args::flags::describe_usage;
 use crate::args::usual_batch_size;
 
 fn args(flags: &str) -> GenerateArgs {
-    let words = ["train", "generate", "runs/copy-1"].into_iter();
-    let cli = Cli::try_parse_from(words.chain(flags.split_whitespace())).unwrap();
-    match cli.command {
-        Command::Generate(args) => *args,
-        other => panic!("{other:?}"),
-    }
+    let words = ["generate", "runs/copy-1"].into_iter();
+    let command = GenerateArgs::augment_args(clap::Command::new("generate"));
+    let matches = command.try_get_matches_from(words.chain(flags.split_whitespace()));
+    GenerateArgs::from_arg_matches(&matches.unwrap()).unwrap()
 }
 
 fn config(flags: &str) -> Result<GenerateConfig, UsageError> {

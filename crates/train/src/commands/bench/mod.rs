@@ -9,11 +9,12 @@ use anyhow::Result;
 use training::config::Precision;
 use training::error::UsageError;
 
-use crate::args::{BenchArgs, Measured, Shape, name_of, needs};
+use crate::args::{name_of, needs};
 use crate::device::{Backend, DeviceName};
 use crate::group::Group;
 use crate::terminal::output;
-use shape::sizes;
+pub use shape::{BenchArgs, Measured};
+use shape::{Shape, sizes};
 use table::Bench;
 
 /// Runs the command.

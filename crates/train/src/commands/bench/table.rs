@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use training::collective::Collective;
 use training::memory::peak_rss_bytes;
 
-use super::shape::Sizes;
-use crate::args::{BenchArgs, name_of};
+use super::shape::{BenchArgs, Sizes};
+use crate::args::name_of;
 use crate::device::DeviceName;
 use crate::number::bytes;
 use crate::terminal::output;

@@ -160,7 +160,7 @@ mod tests {
     use transformer::TransformerConfig;
 
     use super::*;
-    use crate::args::Shape;
+    use crate::commands::bench::shape::Shape;
 
     #[test]
     fn step_operations_count_the_matmuls() {

@@ -1,9 +1,10 @@
 //! `train compare`: show settings that differ, and metrics side by side.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use training::config::differences::{NearestPreset, Settings, differing};
@@ -14,13 +15,24 @@ use training::run::{COMPARED, RunData, Status, seed_groups};
 use training::setting::shown as value_shown;
 
 use super::shown::{self, shortened};
-use crate::args::CompareArgs;
 use crate::args::flags::fit_flag_of;
+use crate::args::run_folder;
 use crate::metric;
 use crate::number::grouped;
 use crate::plot::mean_and_deviation;
 use crate::terminal::output;
 use crate::terminal::table::{Align, Table, stdout_width};
+
+/// Flags of `compare`.
+#[derive(Clone, Debug, Args)]
+pub struct CompareArgs {
+    /// Folders of two or more runs; those that differ only in the seed share a column
+    #[arg(value_name = "RUN", required = true, num_args = 2.., value_parser = run_folder())]
+    pub runs: Vec<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Runs that differ in their seed only.
 struct Group<'a>(Vec<&'a RunData>);

@@ -2,9 +2,10 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use training::config::differences::{FINE_TUNING, NearestPreset};
 use training::error::UsageError;
@@ -13,11 +14,44 @@ use training::run::{COMPARED, RunData, run_folders};
 
 use super::shown;
 use crate::args::flags::describe;
-use crate::args::{Column, RunsArgs};
+use crate::args::run_folder;
 use crate::metric;
 use crate::number::seconds;
 use crate::terminal::output;
 use crate::terminal::table::{Align, Table, stdout_width};
+
+/// Flags of `runs`.
+#[derive(Clone, Debug, Args)]
+pub struct RunsArgs {
+    /// Folder whose runs are listed, or the folder of a single run
+    #[arg(value_name = "DIR", default_value = "runs", value_parser = run_folder())]
+    pub folder: PathBuf,
+    /// Column that decides the order
+    #[arg(long, value_name = "COLUMN", value_enum, default_value_t = Column::Changed)]
+    pub sort: Column,
+    /// Print one JSON object per run, with the settings that differ from the preset
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Column that decides the order of runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Column {
+    /// When training last changed the folder, the newest first
+    Changed,
+    /// Name of the folder; copy-2 comes before copy-10
+    Name,
+    /// Name of the task
+    Task,
+    /// Steps taken, the most first
+    Steps,
+    /// Best score, grouped by metric
+    Best,
+    /// Seconds of training, the most first
+    Time,
+    /// running, stopped, finished, diverged, failed, killed, in this order
+    Status,
+}
 
 /// Width of the settings below which other columns are left out, in terminal columns.
 const SETTINGS: usize = 20;

@@ -4,5 +4,5 @@ mod compare;
 mod list;
 mod shown;
 
-pub(super) use compare::run as compare;
-pub(super) use list::run as list;
+pub(super) use compare::{CompareArgs, run as compare};
+pub(super) use list::{RunsArgs, run as list};

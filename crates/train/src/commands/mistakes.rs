@@ -7,8 +7,44 @@ use clap::{Command, CommandFactory};
 use training::data::SYNTHETIC_TASKS;
 use training::error::shortened;
 
-use super::aliases;
 use super::cli::{Cli, complete};
+
+/// Names of flags in other programs, without leading dashes, and the flags of `train`.
+const FLAGS: &[(&str, &str)] = &[
+    ("lr", "--learning-rate"),
+    ("wd", "--weight-decay"),
+    ("bs", "--batch-size"),
+    ("hidden-size", "--d-model"),
+    ("nhead", "--heads"),
+    ("num-layers", "--layers"),
+    ("dim-feedforward", "--d-ff"),
+    ("max-steps", "--steps"),
+    ("num-train-epochs", "--epochs"),
+    ("warmup-steps", "--warmup"),
+    ("grad-clip", "--clip-norm"),
+    ("gradient-accumulation-steps", "--accumulate"),
+    ("fp16", "--precision f16"),
+    ("bf16", "--precision bf16"),
+    ("wandb", "--tensorboard"),
+    ("output-dir", "--run-dir"),
+    ("max-tokens", "--batch-tokens"),
+    ("num-beams", "--beam"),
+    ("beam-size", "--beam"),
+    ("device", "--backend"),
+];
+
+/// Names of commands in other programs, and the commands of `train`.
+const COMMANDS: &[(&str, &str)] = &[
+    ("train", "fit"),
+    ("translate", "generate"),
+    ("predict", "generate"),
+    ("evaluate", "eval"),
+    ("test", "eval"),
+    ("list", "runs"),
+    ("diff", "compare"),
+    ("convert", "import"),
+    ("init", "presets"),
+];
 
 /// Describes a mistake in a command line in one line: the mistake, a suggestion if there is one,
 /// and the help command to run. `words` is the command line without the program's name.
@@ -65,7 +101,7 @@ fn hint(
             if SYNTHETIC_TASKS.iter().any(|task| task.name == given) || given == "text" {
                 return Some(format!("use `train --task {given}`"));
             }
-            let name = aliases::command(&given)?;
+            let (_, name) = COMMANDS.iter().find(|(known, _)| *known == given)?;
             Some(format!("use `train {name}`"))
         }
         ErrorKind::InvalidValue if context(error, ContextKind::InvalidValue) == Some("") => {
@@ -106,12 +142,36 @@ fn known_flag(
     if is_known(&ours) {
         return Some(ours);
     }
-    aliases::flag(&name, is_known).map(Into::into)
+    let (_, flag) = FLAGS.iter().find(|(known, _)| *known == name)?;
+    let is_ours = is_known(flag.split(' ').next().unwrap_or(flag));
+    is_ours.then(|| (*flag).into())
 }
 
 fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_flags_and_commands_that_are_named_exist() {
+        let cli = Cli::command();
+        let args = cli
+            .get_subcommands()
+            .flat_map(|command| command.get_arguments());
+        let flags: Vec<&str> = args.filter_map(|arg| arg.get_long()).collect();
+        for (_, flag) in FLAGS {
+            let name = flag.split(' ').next().unwrap().trim_start_matches("--");
+            assert!(flags.contains(&name), "{flag}");
+        }
+        for (name, command) in COMMANDS {
+            assert!(cli.find_subcommand(command).is_some(), "{command}");
+            assert!(cli.find_subcommand(name).is_none(), "{name} is a command");
+        }
     }
 }
