@@ -50,6 +50,16 @@ impl Table {
         self
     }
 
+    /// Removes the column with this heading.
+    pub fn without(mut self, name: &str) -> Self {
+        if let Some(index) = self.columns.iter().position(|(known, _)| known == name) {
+            self.columns.remove(index);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(index)));
+            self.flexible = self.flexible.map(|at| at - usize::from(at > index));
+        }
+        self
+    }
+
     /// Adds a row, with as many cells as there are columns.
     ///
     /// # Panics

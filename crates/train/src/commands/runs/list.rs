@@ -115,29 +115,19 @@ pub fn run(args: &RunsArgs) -> Result<()> {
         words.sort_by_key(|word| counts[word]);
     }
     let width = stdout_width();
-    // Columns that are left out if too little is left for the settings.
-    let left_out: [&[&str]; 3] = [&[], &["task"], &["task", "time"]];
-    let tables = left_out.map(|left_out| {
-        let is_shown = |index: usize| !left_out.contains(&columns[index].0);
-        let shown = (0..columns.len()).filter(|&index| is_shown(index));
-        let shown: Vec<usize> = shown.collect();
-        let names = shown.iter().map(|&index| columns[index]);
-        let flexible = shown
-            .iter()
-            .position(|&index| columns[index].0 == "settings");
-        let mut table = Table::new(names.map(|(name, align)| (name.to_owned(), align)));
-        table = table.cutting(flexible.expect("it is shown"));
-        for (run, words) in runs.iter().zip(&words) {
-            let mut row = run.row(words.join(" "));
-            if width.is_some() {
-                row[0] = shown::shortened(&row[0]);
-            }
-            table.push(shown.iter().map(|&index| row[index].clone()).collect());
+    let mut table = Table::new(columns.map(|(name, align)| (name.into(), align))).cutting(2);
+    for (run, words) in runs.iter().zip(&words) {
+        let mut row = run.row(words.join(" "));
+        if width.is_some() {
+            row[0] = shown::shortened(&row[0]);
         }
-        table
-    });
-    let fits = |table: &&Table| width.is_none_or(|width| table.width_with(SETTINGS) <= width);
-    let table = tables.iter().find(fits).unwrap_or(&tables[2]);
+        table.push(row);
+    }
+    for name in ["task", "time"] {
+        if width.is_some_and(|width| table.width_with(SETTINGS) > width) {
+            table = table.without(name);
+        }
+    }
     let lines = table.lines(width);
     lines.iter().try_for_each(|line| output::result(line))
 }
