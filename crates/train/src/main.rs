@@ -50,14 +50,6 @@ use exit::Exit;
 use group::Group;
 use terminal::{Verbosity, output};
 
-fn ignore_closed(error: io::Error) -> io::Result<()> {
-    if error.kind() == ErrorKind::BrokenPipe {
-        Ok(())
-    } else {
-        Err(error)
-    }
-}
-
 fn main() -> ExitCode {
     allocator::keep_freed_pages();
     let group = Group::join();
@@ -78,7 +70,9 @@ fn main() -> ExitCode {
             if group.is_first() {
                 let printed = help.print().and_then(|()| io::stdout().flush());
                 // A closed stdout is not an error, here as for all output.
-                if let Err(error) = printed.or_else(ignore_closed) {
+                if let Err(error) = printed
+                    && error.kind() != ErrorKind::BrokenPipe
+                {
                     let what = format!("cannot write to standard output: {error}");
                     return group.fail(&what, Exit::Failure).into();
                 }

@@ -15,7 +15,7 @@ use transformer::generate::Method;
 use super::hypotheses::HypothesesFile;
 use super::trained::{Trained, beam_width, load};
 use super::{lengths, translations};
-use crate::args::{EvalArgs, check_generation, length_settings, reject};
+use crate::args::{EvalArgs, check_generation, reject};
 use crate::group::Group;
 use crate::number::short;
 use crate::terminal::output;
@@ -70,7 +70,7 @@ pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
     let run = &trained.run;
     let (dataset, lengths) = (run.dataset.as_ref(), &asked.lengths);
     let (split, size) = (args.split.unwrap_or(Split::Test), args.batch_size);
-    let settings = length_settings(&asked, &run.config, dataset, split, method, size)?;
+    let settings = lengths::length_settings(&asked, &run.config, dataset, split, method, size)?;
     let model = ByLength::new(
         &run.model,
         &run.config.model,

@@ -14,8 +14,8 @@ use training::setting::{Section, shown};
 use training::trainer::{Ending, Finished, Trainer, device_of};
 use transformer::generate::Method;
 
+use super::lengths;
 use super::results::{report, say_what_next};
-use crate::args::length_settings;
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
@@ -53,7 +53,7 @@ pub(super) fn check_lengths(
         let expected = "is for tasks whose sequences can be made of any length; text has its own";
         return Err(UsageError::setting(LengthsConfig::lengths, "", expected));
     };
-    length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
+    lengths::length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
 }
 
 /// Checks that training fits into the machine's memory, if the backend runs on the CPU and the
