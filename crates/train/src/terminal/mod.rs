@@ -3,7 +3,6 @@
 mod about;
 mod capability;
 mod chart;
-mod closing;
 mod dashboard;
 mod interrupt;
 mod line_progress;

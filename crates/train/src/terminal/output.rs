@@ -185,7 +185,7 @@ pub fn message(line: &str) {
 }
 
 /// Prints `begin`, which may have colours, and then a line as [`message`] does.
-pub(super) fn message_after(begin: &str, line: &str) {
+fn message_after(begin: &str, line: &str) {
     let line = &format!("{begin}{}", visible(line));
     if !screen::hold(Stream::Stderr, line) {
         // One write for the line and its end, so that other processes print nothing between them.

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::Result;
-use ratatui::crossterm::terminal::size;
 use training::run::{Curves, Event, Observer, RunData};
 
 use super::about::About;
@@ -14,7 +13,7 @@ use super::interrupt::{self, Listening};
 use super::live_run::LiveRun;
 use super::output;
 use super::status::Status;
-use super::{capability, closing, plain};
+use super::{capability, plain};
 use crate::number::counted;
 
 /// Shows a training run on the terminal, and passes on the user's requests to stop.
@@ -85,22 +84,6 @@ impl RunView {
         self.run = Some(run);
         Ok(())
     }
-
-    /// Prints charts of the run if stderr is a terminal that can show them and the program is not
-    /// quiet.
-    fn show_curves(&self) {
-        let Some(run) = self.run.as_ref().filter(|_| capability::has_bar()) else {
-            return;
-        };
-        let run = lock(run);
-        let (width, _) = size().unwrap_or((80, 24));
-        if !output::is_quiet() {
-            let charts = closing::charts(&run, width, console::colors_enabled_stderr());
-            charts
-                .iter()
-                .for_each(|line| output::message_after(line, ""));
-        }
-    }
 }
 
 impl Observer for RunView {
@@ -122,11 +105,7 @@ impl Observer for RunView {
             Event::Evaluation(evaluation) if !output::is_quiet() => {
                 output::result(&plain::line(evaluation))?;
             }
-            Event::End => {
-                self.shown = None;
-                self.listening = None;
-                self.show_curves();
-            }
+            Event::End => (self.shown, self.listening) = (None, None),
             _ => {}
         }
         Ok(())
