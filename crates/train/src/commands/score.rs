@@ -38,7 +38,7 @@ pub struct ScoreArgs {
 /// numbers of lines, or a stdout that cannot be written.
 pub(super) fn run(args: &ScoreArgs) -> Result<()> {
     let all = iter::once(&args.hypotheses).chain(&args.references);
-    if all.filter(|file| is_stdin(file)).count() > 1 {
+    if all.filter(|file| *file == Path::new("-")).count() > 1 {
         let expected = "is standard input, which only one of the files can be";
         return Err(UsageError::new("-", "", expected).into());
     }
@@ -85,10 +85,6 @@ fn differs(found: usize, file: &Path, expected: usize) -> String {
         "has {found} lines, but {} has {expected}; the same line of both must be the same segment",
         file.display()
     )
-}
-
-fn is_stdin(file: &Path) -> bool {
-    file == Path::new("-")
 }
 
 /// Reads the lines of a file, or of stdin for `-`.

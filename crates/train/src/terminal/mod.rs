@@ -9,7 +9,6 @@ mod line_progress;
 mod live_run;
 mod notes;
 pub mod output;
-mod plain;
 mod prompt;
 mod run_view;
 mod screen;

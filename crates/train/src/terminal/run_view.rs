@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::Result;
-use training::run::{Curves, Event, Observer, RunData};
+use training::run::{Curves, Evaluation, Event, MetricsLine, Observer, RunData};
 
 use super::about::About;
+use super::capability;
 use super::dashboard::Dashboard;
 use super::interrupt::{self, Listening};
 use super::live_run::LiveRun;
 use super::output;
 use super::status::Status;
-use super::{capability, plain};
+use crate::metric;
 use crate::number::counted;
 
 /// Shows a training run on the terminal, and passes on the user's requests to stop.
@@ -95,7 +96,7 @@ impl Observer for RunView {
             let mut run = lock(run);
             run.event(event);
             if let (Event::Step { step }, Some(Shown::Plain(status))) = (event, &mut self.shown) {
-                status.update(step, || plain::state(&run, Instant::now()));
+                status.update(step, || state(&run, Instant::now()));
             }
         }
         match event {
@@ -103,7 +104,7 @@ impl Observer for RunView {
                 output::note(&format!("training ended at step {step}: {reason}"));
             }
             Event::Evaluation(evaluation) if !output::is_quiet() => {
-                output::result(&plain::line(evaluation))?;
+                output::result(&evaluated(evaluation))?;
             }
             Event::End => (self.shown, self.listening) = (None, None),
             _ => {}
@@ -122,4 +123,55 @@ impl Observer for RunView {
 
 fn lock(run: &Mutex<LiveRun>) -> MutexGuard<'_, LiveRun> {
     run.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the steps, the loss, the tokens per second and the time left of a run.
+fn state(run: &LiveRun, now: Instant) -> String {
+    let [loss, speed] = ["loss", "tokens_per_second"].map(|field| run.newest(field));
+    let (step, steps, left) = (run.step, run.steps, run.time_left(now));
+    format!("step {step}/{steps}, loss {loss}, {speed} tokens/s, {left} left")
+}
+
+/// Returns the line that reports an evaluation.
+fn evaluated(evaluation: &Evaluation) -> String {
+    let line = MetricsLine::of(evaluation);
+    let fields = ["valid_loss", "exact_match", "bleu", "chrf"].into_iter();
+    let items = fields.filter_map(|field| Some(metric::named(field, line.number(field)?)));
+    let items: Vec<String> = items.collect();
+    format!("step {}: evaluation {}", line.step, items.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::dashboard;
+    use super::*;
+
+    #[test]
+    fn the_state_has_loss_speed_and_time_left() {
+        let mut run = LiveRun::new(0, 1000, &Curves::default());
+        assert_eq!(
+            state(&run, run.begun),
+            "step 0/1000, loss -, - tokens/s, - left"
+        );
+        run = dashboard::tests::run(500);
+        let state = state(&run, run.begun);
+        let begin = "step 500/1000, loss 0.00800, 500 tokens/s, ";
+        assert!(state.starts_with(begin), "{state}");
+    }
+
+    #[test]
+    fn an_evaluation_has_the_scores_that_were_computed() {
+        let mut evaluation = Evaluation {
+            step: 20,
+            seconds: 1.0,
+            valid_loss: 0.123_45,
+            token_accuracy: 0.5,
+            exact_match: None,
+            bleu: None,
+            chrf: None,
+        };
+        assert_eq!(evaluated(&evaluation), "step 20: evaluation loss 0.1235");
+        evaluation.exact_match = Some(0.25);
+        assert!(evaluated(&evaluation).ends_with(", exact match 0.2500"));
+    }
 }
