@@ -157,6 +157,12 @@ pub(crate) fn sha256_of(mut file: &File) -> io::Result<(u64, String)> {
     Ok((size, hex(&hash.finalize())))
 }
 
+/// Returns the first 16 hexadecimal digits of the SHA-256 of a value's JSON.
+pub(crate) fn key(value: &impl Serialize) -> String {
+    let json = serde_json::to_vec(value).expect("it is plain data");
+    sha256(&json)[..16].into()
+}
+
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -19,9 +19,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::cache_folder::{self, PAIRS};
-use super::fingerprint::key;
 use super::{Corpus, CorpusStats, Pair, ReadOptions, Tokenizer};
-use crate::files::{hex, open_regular, read_regular, sha256, sha256_of, write_json};
+use crate::files::{hex, key, open_regular, read_regular, sha256, sha256_of, write_json};
 use crate::notes;
 
 /// Version of the file format, and of the processing of texts before tokenisation.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::fingerprint::fingerprint;
 use super::lines::{Lines, check_regular, wrong};
 use super::tokenizer::LONGEST_TEXT;
 use crate::error::{UsageError, quote};
@@ -151,15 +150,6 @@ impl Corpus {
             stats: CorpusStats::default(),
             has_ended: false,
         })
-    }
-
-    /// Returns the SHA-256 of each file, in the order of [`files`](Self::files).
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be read, is not a regular file, or is empty.
-    pub fn fingerprints(&self) -> Result<Vec<String>, UsageError> {
-        self.files().map(fingerprint).collect()
     }
 }
 

@@ -1,8 +1,12 @@
 //! Hashes that identify the corpora of a run, wherever their files are.
 
-use super::fingerprint::key;
+use std::fs::File;
+use std::path::Path;
+
+use super::lines::{cannot_read, check_regular, wrong};
 use super::{Corpus, TextConfig};
 use crate::error::UsageError;
+use crate::files::{key, sha256_of};
 
 /// SHA-256 of each training and each validation file. They are computed once, because reading the
 /// files takes time.
@@ -14,7 +18,7 @@ pub(super) struct Fingerprints {
 impl Fingerprints {
     pub(super) fn of(config: &TextConfig) -> Result<Self, UsageError> {
         Ok(Self {
-            train: config.train.fingerprints()?,
+            train: fingerprints(&config.train)?,
             ..Self::of_validation(config)?
         })
     }
@@ -23,9 +27,9 @@ impl Fingerprints {
     pub(super) fn of_validation(config: &TextConfig) -> Result<Self, UsageError> {
         let (mut train, mut valid) = (Vec::new(), Vec::new());
         if config.has_validation_corpus() {
-            valid = config.valid.fingerprints()?;
+            valid = fingerprints(&config.valid)?;
         } else {
-            train = config.train.fingerprints()?;
+            train = fingerprints(&config.train)?;
         }
         Ok(Self { train, valid })
     }
@@ -62,4 +66,20 @@ fn changed(corpus: &Corpus) -> UsageError {
     let files = corpus.files().map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");
     UsageError::new("corpus", files, "has changed since the run began")
+}
+
+/// Returns the SHA-256 of each file of a corpus.
+pub(super) fn fingerprints(corpus: &Corpus) -> Result<Vec<String>, UsageError> {
+    corpus.files().map(fingerprint).collect()
+}
+
+/// Reads a whole file of a corpus, and returns its SHA-256 in hexadecimal digits.
+fn fingerprint(path: &Path) -> Result<String, UsageError> {
+    check_regular(path)?;
+    let hashed = File::open(path).and_then(|file| sha256_of(&file));
+    let (size, sha256) = hashed.map_err(|error| cannot_read(path, &error))?;
+    if size == 0 {
+        return Err(wrong(path, "is empty"));
+    }
+    Ok(sha256)
 }

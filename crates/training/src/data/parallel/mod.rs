@@ -10,7 +10,6 @@ mod cache_folder;
 pub mod config;
 pub mod corpus;
 pub mod dataset;
-mod fingerprint;
 mod fingerprints;
 mod held_out;
 mod lines;

@@ -26,10 +26,9 @@ use transformer::Vocabulary;
 pub use config::{Normalization, Texts, TokenizerConfig, TokenizerKind};
 pub(super) use parts::LONGEST_TEXT;
 
-use super::fingerprint::key;
 use crate::contain::contain;
 use crate::error::UsageError;
-use crate::files::{read_regular, sha256};
+use crate::files::{key, read_regular, sha256};
 use crate::notes;
 pub use pretrained::PretrainedTokenizer;
 use template::Template;

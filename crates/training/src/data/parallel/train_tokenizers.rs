@@ -7,14 +7,13 @@ use anyhow::{Context, Result};
 
 use super::cache::FORMAT;
 use super::cache_folder::{self, TOKENIZER};
-use super::fingerprint::key;
 use super::held_out::HeldOut;
 use super::tokenizer::config::{Texts, TokenizerConfig};
 use super::tokenizer::{JOINT, PretrainedTokenizer};
 use super::{Corpus, TextConfig, Tokenizer, TokenizerPair};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
-use crate::files::{read_regular, write_through};
+use crate::files::{key, read_regular, write_through};
 use crate::notes;
 
 /// Name of the file with the SHA-256 of a cached tokeniser.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::data::parallel::fingerprints::fingerprints;
 
 /// Creates a corpus of files with these names and contents. Keep the returned folder as long as you
 /// use the corpus, because dropping the folder deletes the files.
@@ -140,7 +141,7 @@ fn a_fingerprint_is_of_the_content() {
     let (_folder, one) = corpus(&[("a", b"1\n"), ("b", b"2\n")]);
     let (_folder_2, same) = corpus(&[("c", b"1\n"), ("d", b"2\n")]);
     let (_folder_3, other) = corpus(&[("a", b"1\n"), ("b", b"3\n")]);
-    let fingerprints = |corpus: &Corpus| corpus.fingerprints().unwrap();
-    assert_eq!(fingerprints(&one), fingerprints(&same));
-    assert_ne!(fingerprints(&one), fingerprints(&other));
+    let of = |corpus| fingerprints(corpus).unwrap();
+    assert_eq!(of(&one), of(&same));
+    assert_ne!(of(&one), of(&other));
 }
