@@ -201,18 +201,4 @@ mod tests {
             assert!(RunConfig::of_preset(name).is_none(), "{name}");
         }
     }
-
-    #[test]
-    fn the_presets_have_the_settings_of_the_documentation() {
-        let config = RunConfig::of_preset("annotated-copy").unwrap();
-        assert_eq!(
-            (config.model.d_model, config.optimization.batch_size),
-            (512, 30)
-        );
-        assert_eq!(config.optimization.schedule.warmup, 400);
-        assert_eq!(config.evaluation.every, Some(20));
-        let config = RunConfig::of_preset("sort").unwrap();
-        assert_eq!((config.model.n_heads, config.optimization.steps), (4, 3000));
-        assert_eq!(config.optimization.schedule, Schedule::linear(1.0, 100));
-    }
 }

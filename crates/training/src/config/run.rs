@@ -255,18 +255,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_survives_a_round_trip_through_json() {
-        for mut config in [
-            RunConfig::copy(),
-            RunConfig::of_preset("annotated-copy").unwrap(),
-        ] {
-            config.check().unwrap();
-            let json = serde_json::to_string(&config).unwrap();
-            assert_eq!(serde_json::from_str::<RunConfig>(&json).unwrap(), config);
-        }
-    }
-
-    #[test]
     fn the_model_is_fitted_to_the_data_set() {
         let mut config = RunConfig::copy();
         config.check().unwrap();

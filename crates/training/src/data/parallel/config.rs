@@ -207,9 +207,6 @@ mod tests {
         let expected = "data.valid_share 0.6: must be above 0 and at most 0.5";
         assert_eq!(error(&config), expected);
         config.valid_share = 0.5;
-        config.tokenizer.vocab_size = Sides::both(4);
-        let expected = "data.tokenizer.vocab_size 4: must be at least 5 and at most 10000000";
-        assert_eq!(error(&config), expected);
         config.tokenizer.vocab_size = Sides {
             source: 500,
             target: 4,
