@@ -104,6 +104,14 @@ fn hint(
             let (_, name) = COMMANDS.iter().find(|(known, _)| *known == given)?;
             Some(format!("use `train {name}`"))
         }
+        ErrorKind::MissingRequiredArgument => match error.get(ContextKind::Usage)? {
+            // The usage has what is missing beside the flags that need it.
+            ContextValue::StyledStr(usage) => {
+                let usage = usage.to_string();
+                Some(format!("as in `{}`", usage.trim_start_matches("Usage: ")))
+            }
+            _ => None,
+        },
         ErrorKind::InvalidValue if context(error, ContextKind::InvalidValue) == Some("") => {
             // The value of a flag is missing. The help of the flag says what the value means.
             let given = context(error, ContextKind::InvalidArg)?;

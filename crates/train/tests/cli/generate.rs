@@ -541,13 +541,13 @@ fn impossible_flags_are_rejected_in_one_line() {
         --alpha 1 | --alpha 1
         --sample --beam 2 | --beam
         --sample --temperature nan | --temperature NaN
-        --top-k 2 | --top-k 2
+        --top-k 2 | --sample --top-k
         --max-length 10001 | --max-length 10001
         --min-length 7 | --min-length 7
         --forbid 10 | --forbid \"10\"
         --prefix x | --prefix \"x\"
         --batch-size 99999999999 | --batch-size 99999999999
-        --alignments | --alignments
+        --alignments | --json --alignments
         --stream --n-best 2 | --stream
         --score --prefix 1 | --score
         --backend nonsense | --backend nonsense
