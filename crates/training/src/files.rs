@@ -204,13 +204,13 @@ impl TemporaryFolder {
     /// Renames the folder to `path`, which must have the same parent folder as the temporary name.
     ///
     /// The folder replaces whatever is at `path`, but keeps what a replaced folder has under other
-    /// names. Until a replaced folder is removed, its name is the temporary name with the extension
-    /// `old`.
+    /// names that `is_own` does not accept. Until a replaced folder is removed, its name is the
+    /// temporary name with the extension `old`.
     ///
     /// # Errors
     ///
     /// If a folder cannot be renamed or removed, or if the new names cannot be written to the disk.
-    pub(crate) fn becomes(self, path: &Path) -> io::Result<()> {
+    pub(crate) fn becomes(self, path: &Path, is_own: impl Fn(&str) -> bool) -> io::Result<()> {
         sync_folder(&self.path)?;
         let replaced = self.path.with_extension("old");
         remove_folder(&replaced)?;
@@ -222,15 +222,25 @@ impl TemporaryFolder {
         fs::rename(&self.path, path).inspect_err(|_| {
             let _ = fs::rename(&replaced, path);
         })?;
-        for entry in fs::read_dir(&replaced).into_iter().flatten().flatten() {
-            let kept = path.join(entry.file_name());
-            if !kept.exists() {
-                fs::rename(entry.path(), kept)?;
-            }
-        }
-        sync_parent(path)?;
-        remove_folder(&replaced)
+        remove_replaced(&replaced, path, is_own)?;
+        sync_parent(path)
     }
+}
+
+/// Removes a folder that `path` has replaced. What `is_own` does not accept is moved to `path`,
+/// unless that has something of the same name.
+pub(crate) fn remove_replaced(
+    replaced: &Path,
+    path: &Path,
+    is_own: impl Fn(&str) -> bool,
+) -> io::Result<()> {
+    for entry in fs::read_dir(replaced).into_iter().flatten().flatten() {
+        let kept = path.join(entry.file_name());
+        if !kept.exists() && !entry.file_name().to_str().is_some_and(&is_own) {
+            fs::rename(entry.path(), kept)?;
+        }
+    }
+    remove_folder(replaced)
 }
 
 impl Drop for TemporaryFolder {
@@ -387,7 +397,8 @@ mod tests {
         for text in ["first", "second"] {
             let folder = TemporaryFolder::beside(&path).unwrap();
             fs::write(folder.path().join("file"), text).unwrap();
-            folder.becomes(&path).unwrap();
+            fs::write(folder.path().join(format!("only {text}")), "").unwrap();
+            folder.becomes(&path, |name| name == "only first").unwrap();
             assert_eq!(fs::read_to_string(path.join("file")).unwrap(), text);
             assert_eq!(names(parent.path()), ["whole"]);
             // A file of the user's own stays.
@@ -398,6 +409,6 @@ mod tests {
         assert_eq!(names(parent.path()).len(), 2);
         drop(abandoned);
         assert_eq!(names(parent.path()), ["whole"]);
-        assert_eq!(names(&path), ["file", "own"]);
+        assert_eq!(names(&path), ["file", "only second", "own"]);
     }
 }

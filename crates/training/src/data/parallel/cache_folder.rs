@@ -46,7 +46,7 @@ pub(super) fn open_or_make<T>(
     let cannot = || format!("cannot write {}", path.display());
     let folder = TemporaryFolder::beside(&path).with_context(cannot)?;
     make(folder.path())?;
-    folder.becomes(&path).with_context(cannot)?;
+    folder.becomes(&path, |_| false).with_context(cannot)?;
     open(&path)?.with_context(|| format!("{} was removed by another process", path.display()))
 }
 

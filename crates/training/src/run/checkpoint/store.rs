@@ -15,7 +15,7 @@ use transformer::weights::Parameters;
 use crate::error::UsageError;
 use crate::files::{
     TemporaryFolder, open_regular, read_regular, remove_file, remove_files, remove_folder,
-    sync_folder, write_through,
+    remove_replaced, sync_folder, write_through,
 };
 use crate::run::layout::{CHECKPOINTS, CONFIG};
 use manifest::{FileEntry, Manifest};
@@ -148,7 +148,8 @@ impl Checkpoints {
             }
             let manifest = serde_json::to_vec_pretty(&manifest)?;
             write_through(&folder.path().join(MANIFEST), &manifest)?;
-            Ok(folder.becomes(&path)?)
+            let is_own = own_files(&path);
+            Ok(folder.becomes(&path, is_own)?)
         };
         write().with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
@@ -285,12 +286,7 @@ impl Checkpoints {
     /// Removes the files of a checkpoint, and its folder unless something else is in it.
     fn remove(&self, step: usize) -> Result<()> {
         let path = self.path(step);
-        let manifest = read_regular(&path.join(MANIFEST), 16).ok();
-        let manifest = manifest.and_then(|json| serde_json::from_slice::<Manifest>(&json).ok());
-        let is_own = |name: &str| match &manifest {
-            Some(manifest) => manifest.files.contains_key(name),
-            None => name.ends_with(".safetensors") || [CONFIG, "state.json"].contains(&name),
-        };
+        let is_own = own_files(&path);
         // The manifest is removed first, so that a half-removed checkpoint counts as damaged.
         let removed = remove_file(&path.join(MANIFEST)).and_then(|()| remove_files(&path, is_own));
         removed.with_context(|| format!("cannot remove {}", path.display()))
@@ -311,10 +307,22 @@ impl Checkpoints {
             let whole = self.path(step);
             if state == "old" && !whole.exists() {
                 let _ = fs::rename(&path, whole);
-            } else if ["new", "old"].contains(&state) {
+            } else if state == "old" {
+                let _ = remove_replaced(&path, &whole, own_files(&path));
+            } else if state == "new" {
                 let _ = remove_folder(&path);
             }
         }
+    }
+}
+
+/// Returns whether a file of a checkpoint's folder, given by its name, is the checkpoint's own.
+fn own_files(folder: &Path) -> impl Fn(&str) -> bool + use<> {
+    let manifest = read_regular(&folder.join(MANIFEST), 16).ok();
+    let manifest = manifest.and_then(|json| serde_json::from_slice::<Manifest>(&json).ok());
+    move |name| match &manifest {
+        Some(manifest) => name == MANIFEST || manifest.files.contains_key(name),
+        None => name.ends_with(".safetensors") || [CONFIG, "state.json"].contains(&name),
     }
 }
 

@@ -33,8 +33,11 @@ fn a_saved_checkpoint_can_be_read() {
             .to_string()
             .ends_with("step-20/c: is missing")
     );
-    // A checkpoint of the same step is replaced.
+    // A checkpoint of the same step is replaced, with the files that it alone has.
+    let stale = [("stale", Content::Bytes(&[1]))];
+    checkpoints.save(20, &stale).unwrap();
     save(&checkpoints, 20);
+    assert!(!checkpoints.path(20).join("stale").exists());
     assert_eq!(checkpoints.read(20).unwrap().get("a").unwrap(), [20; 5]);
     let names: Vec<_> = fs::read_dir(checkpoints.folder()).unwrap().collect();
     assert_eq!(names.len(), 3);
@@ -173,6 +176,7 @@ fn half_written_and_half_replaced_checkpoints_are_tidied_up() {
     fs::create_dir(at(".step-3.new")).unwrap();
     fs::rename(at("step-2"), at(".step-2.old")).unwrap();
     fs::create_dir(at(".step-1.old")).unwrap();
+    fs::write(at(".step-1.old/note"), "mine").unwrap();
     // Folders of other names belong to the user.
     let own = [".step-notes", ".mine.old", ".step-3.mine"];
     for name in own {
@@ -180,6 +184,7 @@ fn half_written_and_half_replaced_checkpoints_are_tidied_up() {
     }
     checkpoints.tidy();
     assert_eq!(checkpoints.steps(), [1, 2]);
+    assert_eq!(fs::read(at("step-1/note")).unwrap(), b"mine");
     assert!(own.iter().all(|name| at(name).is_dir()));
     assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 5);
     assert_eq!(checkpoints.newest(anything).unwrap().0, 2);
