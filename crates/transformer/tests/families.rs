@@ -502,6 +502,16 @@ fn wrong_generation_settings_are_named() {
             "[[3,4]]",
             "bad_words_ids [3,4], but only one token",
         ),
+        (
+            "bad_words_ids",
+            "[[40]]",
+            "bad_words_ids 40, but only a token below 29",
+        ),
+        (
+            "min_length",
+            "30",
+            "min_length 30, but only at most 24 beside this max_length",
+        ),
         ("eos_token_id", "2.5", "eos_token_id 2.5"),
         (
             "eos_token_id",

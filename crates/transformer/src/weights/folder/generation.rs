@@ -147,11 +147,12 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
         return Err(fields.refuse(name, &json!(forced_last), &"eos_token_id"));
     }
     let forced_first: Option<u32> = fields.optional("forced_bos_token_id")?;
-    let mut forbidden = fields.ids("suppress_tokens")?;
+    let suppressed = fields.ids("suppress_tokens")?;
     let words: Option<Vec<Vec<u32>>> = fields.optional("bad_words_ids")?;
+    let mut bad_words = Vec::new();
     for word in words.unwrap_or_default() {
         match word[..] {
-            [id] => forbidden.push(id),
+            [id] => bad_words.push(id),
             _ => return Err(fields.refuse("bad_words_ids", &json!(word), &"one token a word")),
         }
     }
@@ -159,7 +160,8 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
         ("decoder_start_token_id", &[start_id][..]),
         ("eos_token_id", eos_id.as_slice()),
         ("forced_bos_token_id", forced_first.as_slice()),
-        ("suppress_tokens", &forbidden),
+        ("suppress_tokens", &suppressed),
+        ("bad_words_ids", &bad_words),
     ] {
         if let Some(id) = ids.iter().find(|&&id| id as usize >= size) {
             return Err(fields.refuse(name, id, &format!("a token below {size}")));
@@ -214,13 +216,19 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
     }
     let max_length = max_length.map(|most| most.saturating_sub(1).max(1));
     let min_length: Option<usize> = fields.optional("min_length")?;
+    let least = min_length.map_or(0, |least| least.saturating_sub(1));
+    if let Some(most) = max_new.or(max_length).filter(|most| least > *most) {
+        let name = max_new.map_or("max_length", |_| "max_new_tokens");
+        let expected = format!("at most {} beside this {name}", most + 1);
+        return Err(fields.refuse("min_length", &(least + 1), &expected));
+    }
     Ok(GenerateDefaults {
         beam: Some((width, LengthPenalty::Power { alpha })),
         prefix: forced_first.into_iter().collect(),
-        forbidden,
+        forbidden: [suppressed, bad_words].concat(),
         no_repeat_ngram,
         repetition_penalty: penalty,
-        min_length: min_length.map_or(0, |least| least.saturating_sub(1)),
+        min_length: least,
         max_length: max_new.or(max_length),
         early_stopping,
         force_end: !forced_last.is_empty(),

@@ -116,7 +116,7 @@ pub fn write(
     let length = (header.len() as u64).to_le_bytes();
     let mut all = |bytes: &[u8]| {
         to.write_all(bytes)
-            .map_err(|error| WeightsError::File(format!("cannot be written ({error})")))
+            .map_err(|error| WeightsError::File(error.to_string()))
     };
     all(&length)?;
     all(&header)?;
