@@ -49,7 +49,7 @@ fn a_trained_model_survives_export_and_import() {
         assert_eq!(evaluation(folder, layout), trained, "{layout}");
         let listed = run(folder, &format!("runs {layout} --json"));
         let listed: Value = serde_json::from_str(&listed).unwrap();
-        assert_eq!(listed["status"], "stopped");
+        assert_eq!(listed["status"], "imported");
         // An export of the imported model has the same bytes as the imported file.
         run(
             folder,

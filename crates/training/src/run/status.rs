@@ -20,9 +20,11 @@ choices! {
     pub enum Status {
         /// A process trains or tests the model.
         Running = "running",
-        /// A user stopped the run, or the run has imported weights and was not trained yet. The run
-        /// can be resumed, unless it was imported without corpora.
+        /// A user stopped the run, which can be resumed.
         Stopped = "stopped",
+        /// The run has imported weights and was not trained yet. It can be resumed, unless it is of
+        /// texts, of which it has none.
+        Imported = "imported",
         /// Training has ended, and the results are in `summary.json`.
         Finished = "finished",
         /// The loss, a gradient, a parameter or an output was not finite.
@@ -217,7 +219,7 @@ impl StatusWriter {
 
     /// Records that the run has imported weights and has not been trained yet.
     pub(super) fn import(&mut self) -> Result<()> {
-        self.end(Status::Stopped, "imported, not trained yet".into())
+        self.end(Status::Imported, "not trained yet".into())
     }
 
     pub(super) fn fail(&mut self, error: &anyhow::Error) -> Result<()> {
