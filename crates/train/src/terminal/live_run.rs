@@ -13,7 +13,7 @@ use crate::number::seconds;
 #[derive(Clone, Debug)]
 pub(super) struct LiveRun {
     /// Last step before this process started; 0 for a new run.
-    first: usize,
+    pub(super) first: usize,
     /// Step after which training ends at the latest.
     pub(super) steps: usize,
     /// Number of steps in an epoch; `None` if the data set has no epochs.

@@ -119,13 +119,25 @@ impl Group<'_> {
         }
     }
 
-    /// Returns the value of a setting. For the seed of a group of several runs, the value is a list
-    /// with the seed of each run.
+    /// Returns the value of a setting as it is shown. For the seed of a group of several runs, it is a
+    /// list with the seed of each run.
     fn value(&self, path: &str) -> Value {
         if path == "seed" && self.0.len() > 1 {
-            self.0.iter().map(|run| run.seed()).collect()
-        } else {
-            self.0[0].settings.get(path).cloned().unwrap_or(Value::Null)
+            return self.0.iter().map(|run| run.seed()).collect();
+        }
+        let run = self.0[0];
+        let value = run.settings.get(path).cloned().unwrap_or(Value::Null);
+        // The hash of a corpus comes after the name of its file.
+        let corpus = path
+            .strip_suffix(".sha256")
+            .map(|path| path.replace('.', "/"));
+        let file = corpus.and_then(|path| run.config.pointer(&format!("/{path}/source")));
+        match (file.and_then(Value::as_str), value.as_str()) {
+            (Some(file), Some(hash)) => {
+                let name = Path::new(file).file_name().unwrap_or_default();
+                format!("{} {hash}", name.to_string_lossy()).into()
+            }
+            _ => value,
         }
     }
 

@@ -147,6 +147,7 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
         }
     });
     let mut saved = vec![match run.checkpoint {
+        None if run.first > 0 => format!("checkpoint of step {}", grouped(run.first)),
         None => "no checkpoint yet".into(),
         Some((step, at)) => {
             let ago = seconds((now - at).as_secs_f64());
