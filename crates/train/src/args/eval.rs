@@ -42,8 +42,8 @@ pub struct EvalArgs {
     /// How translations are compared with references.
     #[command(flatten, next_help_heading = "Scores")]
     pub metric: MetricArgs,
-    /// Split to evaluate [default: test; text: validation, the only one]. Without --eval-lengths, as
-    /// many of its sequences are evaluated as at the end of training, or all pairs of text
+    /// Split to evaluate [default: test; text: validation, the only one]. Without --eval-lengths, the
+    /// same sequences are evaluated as in training
     #[arg(long, help_heading = "Data", value_parser = held_out(), conflicts_with_all = ["source", "pairs"])]
     pub split: Option<Split>,
     /// Sequences in a batch [default: at most 250, fewer for wide beams and

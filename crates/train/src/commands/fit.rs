@@ -4,6 +4,7 @@ use anyhow::Result;
 use training::collective::check_alike;
 use training::config::RunConfig;
 use training::data::{self, DataConfig, Purpose};
+use training::error::UsageError;
 use training::run::RunFolder;
 
 use super::dry_run;
@@ -20,6 +21,14 @@ use crate::terminal::{end_progress, output};
 /// Wrong flags, files that cannot be used, a device that cannot be used, a run that does not fit
 /// into memory, a folder that cannot be written, or a loss or an output that is not finite.
 pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
+    let ended = fit(args, group);
+    ended.map_err(|error| match error.downcast::<UsageError>() {
+        Ok(error) => args.name_in_file(error).into(),
+        Err(error) => error,
+    })
+}
+
+fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let (mut config, given) = args.config()?;
     // A dry run leaves no files, so it writes tokenised corpora to a temporary folder instead of
     // the cache.
@@ -38,7 +47,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
         None => caches.unwrap_or_else(|| RunFolder::caches(run_dir)),
     };
     let dataset = config.check()?;
-    let given = begin_with(&config, given)?;
+    let given = begin_with(&mut config, given)?;
     check_lengths(&config, dataset.as_deref())?;
     let device = open_device(&config, group)?;
     if dataset.is_none() && !args.dry_run && group.is_first() {

@@ -1,12 +1,13 @@
 //! `train generate`: generate an output for each input line.
 
-use std::io::{self, BufWriter, IsTerminal, Write as _};
+use std::io::{self, BufWriter, IsTerminal, Seek, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use training::collective::Collective;
+use training::data::DataConfig;
 use training::error::{UsageError, unwritable};
 use training::files::write_whole_by;
 use training::inference::{Generation, Input, Predictor, Request, Unreadable, Work};
@@ -31,15 +32,20 @@ const BATCH_SIZE: usize = 64;
 /// outputs that are not finite, or a stdout that cannot be written.
 pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     args.check()?;
-    if let Some(path) = &args.output {
-        check_outputs("--output", path, [&args.input.input])?;
-    }
     let languages = Languages {
         source: args.source_lang.clone(),
         target: args.target_lang.clone(),
     };
     let trained = load(&args.trained, Some(&languages), args.int8, group)?;
     let run = &trained.run;
+    if let Some(path) = &args.output {
+        let text = match &run.config.data {
+            DataConfig::Text(text) => Some(text),
+            _ => None,
+        };
+        let corpora = text.iter().flat_map(|text| text.files());
+        check_outputs("--output", path, corpora.chain([&*args.input.input]))?;
+    }
     let group = group.collective();
     // Rank 0 reads the input for all processes.
     let open = || args.input.open();
@@ -106,17 +112,30 @@ type Write<'a> = dyn FnMut(&str) -> Result<ControlFlow<()>> + 'a;
 
 /// Writes the outputs of `all` to a file, whole or not at all. Returns what `all` returns.
 fn to_file<T>(path: &Path, all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>) -> Result<T> {
-    let mut result = None;
-    let written = write_whole_by(path, |file| -> Result<()> {
-        let mut file = BufWriter::new(file);
+    let is_device = path.exists() && !path.is_file();
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let mut written = || -> Result<T> {
+        // A file without a name leaves nothing behind if a signal ends the process.
+        let mut whole = if is_device {
+            tempfile::tempfile()?
+        } else {
+            tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?
+        };
+        let mut file = BufWriter::new(&whole);
         let mut write = |text: &str| {
             file.write_all(text.as_bytes())?;
             Ok(ControlFlow::Continue(()))
         };
-        result = Some(all(&mut write)?);
-        Ok(file.flush()?)
-    });
-    written.map_err(|error| match error.downcast::<io::Error>() {
+        let result = all(&mut write)?;
+        file.flush()?;
+        drop(file);
+        whole.rewind()?;
+        write_whole_by(path, |mut file| io::copy(&mut whole, &mut file).map(drop))?;
+        Ok(result)
+    };
+    written().map_err(|error| match error.downcast::<io::Error>() {
         Ok(error) => {
             let what = format!("cannot be written ({error}); name another file");
             unwritable(
@@ -126,8 +145,7 @@ fn to_file<T>(path: &Path, all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>) -> 
             )
         }
         Err(error) => error,
-    })?;
-    Ok(result.expect("all has returned"))
+    })
 }
 
 /// The requests that are predicted next: a batch for each process of the group, by rank. Empty at

@@ -33,11 +33,10 @@ struct Record<'a> {
 pub(super) fn check_outputs<'a>(
     flag: &'static str,
     path: &Path,
-    inputs: impl IntoIterator<Item = &'a PathBuf>,
+    inputs: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), UsageError> {
     let found = path.canonicalize();
-    let same =
-        |input: &PathBuf| matches!((input.canonicalize(), &found), (Ok(a), Ok(b)) if a == *b);
+    let same = |input: &Path| matches!((input.canonicalize(), &found), (Ok(a), Ok(b)) if a == *b);
     let what = if path == Path::new("-") {
         "must be a file"
     } else if path.extension().is_some_and(|extension| extension == "gz") {
@@ -59,12 +58,12 @@ impl HypothesesFile {
     /// The path is `-`, ends in `.gz` or is one of `inputs`, or the file cannot be written.
     pub(super) fn of_flag<'a>(
         path: Option<&Path>,
-        inputs: impl IntoIterator<Item = Option<&'a PathBuf>>,
+        inputs: impl IntoIterator<Item = &'a Path>,
     ) -> Result<Option<Self>, UsageError> {
         let Some(path) = path else {
             return Ok(None);
         };
-        check_outputs(FLAG, path, inputs.into_iter().flatten())?;
+        check_outputs(FLAG, path, inputs)?;
         let wrong =
             |error| UsageError::new(FLAG, path.display(), format!("cannot be written ({error})"));
         let file = File::create(path).map_err(wrong)?;

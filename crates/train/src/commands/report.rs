@@ -66,6 +66,15 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
         "is a folder; name a file, such as report.html",
     )?;
     check_output("output", &path)?;
+    let is_page = path
+        .extension()
+        .is_some_and(|end| end.eq_ignore_ascii_case("html") || end.eq_ignore_ascii_case("htm"));
+    let other = (!is_page).then(|| path.display());
+    reject(
+        "--output",
+        other,
+        "must have a name that ends with .html, as the page is HTML",
+    )?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;

@@ -76,7 +76,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     };
     let begin = match files {
         Some(files) => Begin::Checkpoint(files),
-        None => Begin::New(begin_with(&config, None)?.map(Box::new)),
+        None => Begin::New(begin_with(&mut config, None)?.map(Box::new)),
     };
     train(&config, dataset, &device, folder, begin, shown, group)
 }

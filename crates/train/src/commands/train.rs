@@ -101,19 +101,20 @@ pub(super) enum Begin<'a> {
 /// Returns the pretrained model that training begins with; `None` for random parameters.
 ///
 /// `given` is the model if it is open already. Otherwise, this function opens the model that the
-/// settings name.
+/// settings name. Records a hash of the model in the settings.
 ///
 /// # Errors
 ///
-/// A folder that cannot be used, or settings of another model.
+/// A folder that cannot be used, settings of another model, or a model that has changed since the
+/// settings were written.
 pub(super) fn begin_with(
-    config: &RunConfig,
+    config: &mut RunConfig,
     given: Option<PretrainedModel>,
 ) -> Result<Option<PretrainedModel>, UsageError> {
-    let DataConfig::Text(text) = &config.data else {
+    let DataConfig::Text(text) = &mut config.data else {
         return Ok(None);
     };
-    let Some(pretrained) = &text.pretrained else {
+    let Some(pretrained) = &mut text.pretrained else {
         return Ok(None);
     };
     let model = match given {
@@ -126,13 +127,26 @@ pub(super) fn begin_with(
             PretrainedModel::open(&pretrained.folder, &languages)?
         }
     };
-    if let DataConfig::Text(theirs) = &model.config.data
-        && theirs.pretrained.as_ref() != Some(pretrained)
+    let wrong = |what: &str| UsageError::new("folder", pretrained.folder.display(), what);
+    let sha256 = model.sha256();
+    if pretrained
+        .sha256
+        .as_ref()
+        .is_some_and(|then| *then != sha256)
     {
-        let folder = pretrained.folder.display();
-        let expected = "has other tokens or settings of generation than data.pretrained";
-        return Err(UsageError::new("folder", folder, expected));
+        let what = "has changed since the run began: put it back, or begin a new run with --from";
+        return Err(wrong(what));
     }
+    if let DataConfig::Text(theirs) = &model.config.data
+        && let Some(mut theirs) = theirs.pretrained.clone()
+    {
+        theirs.sha256 = pretrained.sha256.clone();
+        if theirs != *pretrained {
+            let what = "has other tokens or settings of generation than data.pretrained";
+            return Err(wrong(what));
+        }
+    }
+    pretrained.sha256 = Some(sha256);
     // Two settings may differ from those of the folder: the dropout probability, because dropout
     // has no parameters, and `max_len`, because tables of computed positions can have any length.
     let theirs = model.config.model.clone();

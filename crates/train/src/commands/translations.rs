@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 use serde::Serialize;
 use training::collective::Collective;
-use training::data::parallel::{Corpus, Pair, ReadOptions, TextConfig, ValidationPairs};
+use training::data::parallel::{Corpus, Pair, ParallelDataset, ReadOptions, TextConfig};
 use training::data::{Codec, Example};
 use training::error::{Subject, UsageError};
 use training::evaluation;
@@ -60,8 +60,7 @@ pub(super) fn run(
         return Err(unusable(&args.trained.run, what).into());
     }
     let corpus = match (&args.source, &args.pairs) {
-        (None, None) if config.has_validation_corpus() => config.valid.clone(),
-        (None, None) => config.train.clone(),
+        (None, None) => config.validated_corpus().clone(),
         (None, Some(pairs)) => Corpus {
             source: pairs.clone(),
             target: None,
@@ -82,59 +81,63 @@ pub(super) fn run(
     }
     check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
-    let inputs = [Some(&corpus.source), corpus.target.as_ref()];
-    let mut files = inputs.into_iter().flatten();
-    let stream = files.find(|file| group.size() > 1 && !file.is_file());
+    let stream = corpus
+        .files()
+        .find(|file| group.size() > 1 && !file.is_file());
     if let Some(file) = stream {
         let expected = "must be a regular file, because each process reads it";
         return Err(name_flag(args, UsageError::new("corpus", file.display(), expected)).into());
     }
     let path = args.hypotheses.as_deref().filter(|_| group.is_first());
-    let mut hypotheses = HypothesesFile::of_flag(path, inputs)?;
+    let mut hypotheses = HypothesesFile::of_flag(path, corpus.files().chain(config.files()))?;
     let begun = Instant::now();
-    // All lines of a test set are scored.
-    let options = ReadOptions {
-        lossy: config.lossy || args.lossy,
-        truncates: true,
-        keeps_empty: !is_of_run,
-    };
-    let name = |error: UsageError| {
-        if is_of_run {
-            config.name_file(error)
-        } else {
-            name_flag(args, error)
-        }
-    };
-    let pairs = if is_of_run {
-        ValidationPairs::of_run(config, options)
+    let name = |error: UsageError| name_flag(args, error);
+    // A run's own pairs are those that training validates with. All lines of a test set are scored.
+    let (mut own, mut file) = (Vec::new(), None);
+    let count = if is_of_run {
+        let size = run.config.evaluation.validation_size;
+        own = ParallelDataset::open(&args.trained.run, config)?.validation_pairs(size)?;
+        Some(own.len())
     } else {
-        ValidationPairs::of_corpus(&corpus, options)
+        let options = ReadOptions {
+            lossy: config.lossy || args.lossy,
+            truncates: true,
+            keeps_empty: true,
+        };
+        file = Some(corpus.read(options).map_err(name)?);
+        count_lines(&corpus.source)
     };
-    let mut pairs = pairs.map_err(name)?;
+    let own = own.into_iter();
+    let own = own.map(|(pair, example)| Ok((pair, Some(example))));
+    let read = file
+        .iter_mut()
+        .flatten()
+        .map(|pair| Ok((pair.map_err(name)?, None)));
+    let mut pairs = own.chain(read);
     let mut scorer = TextScorer::new(args.metric, 1);
-    let mut progress = LineProgress::new("pairs", count_lines(&corpus.source));
+    let mut progress = LineProgress::new("pairs", count);
     let (mut loss, mut correct, mut tokens, mut truncated, mut blank) = (0.0, 0.0, 0, 0, 0);
     loop {
-        let chunk: Vec<Pair> = pairs
-            .by_ref()
-            .take(CHUNK)
-            .collect::<Result<_, _>>()
-            .map_err(name)?;
+        let chunk = pairs.by_ref().take(CHUNK);
+        let chunk: Vec<(Pair, Option<Example>)> = chunk.collect::<Result<_, UsageError>>()?;
         if chunk.is_empty() {
             break;
         }
         // As in `train generate`, a blank source has a blank output.
-        let has_source = |pair: &&Pair| !pair.source.trim().is_empty();
-        let with_source = chunk.iter().filter(has_source);
-        let examples = with_source.map(|pair| example(codec, pair, longest));
+        let has_source = |pair: &Pair| !pair.source.trim().is_empty();
+        let with_source = chunk.iter().filter(|(pair, _)| has_source(pair));
+        let examples = with_source.map(|(pair, own)| match own {
+            Some(example) => (example.clone(), false),
+            None => example(codec, pair, longest),
+        });
         let (examples, cut): (Vec<Example>, Vec<bool>) = examples.unzip();
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
         blank += chunk.len() - examples.len();
         let size = args.batch_size;
         let outputs = decode(run, &examples, size, &generation, group)?;
         let mut outputs = outputs.iter();
-        for pair in &chunk {
-            let output = has_source(&pair).then(|| outputs.next()).flatten();
+        for (pair, _) in &chunk {
+            let output = has_source(pair).then(|| outputs.next()).flatten();
             let hypothesis = output.map_or(String::new(), |output| codec.decode_target(output));
             scorer.add(&hypothesis, &[&pair.target]);
             if let Some(file) = &mut hypotheses {
@@ -154,7 +157,7 @@ pub(super) fn run(
     }
     drop(progress);
     hypotheses.map_or(Ok(()), HypothesesFile::close)?;
-    for note in pairs.stats().notes() {
+    for note in file.map_or(Vec::new(), |file| file.stats().notes()) {
         output::note(&format!("{}: {note}", corpus.source.display()));
     }
     if blank > 0 {

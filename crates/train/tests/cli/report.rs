@@ -168,6 +168,10 @@ fn wrong_arguments_are_rejected() {
         ("report none", "RUN none: does not exist"),
         ("report folder", "RUN folder: has no config.json"),
         ("report run -o folder", "--output folder: is a folder"),
+        (
+            "report run -o x.svg",
+            "--output x.svg: must have a name that",
+        ),
         ("report run --backend x", "--backend x: must be one of"),
         (
             "report run --examples 1001",

@@ -265,6 +265,11 @@ fn a_printed_preset_is_a_file_of_settings() {
     fs::write(path.join("run.toml"), &file).unwrap();
     let of_file = config_of(path, &["--config", "run.toml"]);
     assert_eq!(of_file, config_of(path, &["--task", "reverse"]));
+    // A wrong value is named by what was typed.
+    fs::write(path.join("run.toml"), "model.d_model = 0").unwrap();
+    let fit = "fit --config run.toml";
+    super::rejected(path, fit, &["run.toml: model.d_model 0: must be"]);
+    super::rejected(path, &format!("{fit} --d-model 0"), &["--d-model 0: must"]);
 }
 
 #[test]

@@ -269,6 +269,44 @@ fn the_last_step_of_an_epoch_has_the_gradient_of_its_own_tokens() {
 }
 
 #[test]
+fn a_run_is_evaluated_on_the_pairs_that_it_was_validated_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = corpus_line(path, 50);
+    // Of the validation pairs, one has an empty side, and one has more tokens than --max-length.
+    for side in ["source", "target"] {
+        let file = path.join(format!("valid.{side}"));
+        let text = fs::read_to_string(&file).unwrap();
+        let long = "many words ".repeat(200);
+        let empty = if side == "source" { "" } else { "text" };
+        fs::write(&file, format!("{empty}\n{long}\n{text}")).unwrap();
+    }
+    for (name, more, pairs) in [
+        ("drop", "", 20),
+        ("cut", "--overlong cut", 21),
+        ("few", "--set evaluation.validation_size=5", 5),
+    ] {
+        succeed(&fit(path, name, 4, &format!("{flags} {more}")));
+        let file = fs::read(path.join(name).join("summary.json")).unwrap();
+        let summary: Value = serde_json::from_slice(&file).unwrap();
+        let command = format!("eval {name} --beam 1 --json --hypotheses {name}.jsonl");
+        let scores: Value = serde_json::from_str(&run(path, &command)).unwrap();
+        assert_eq!(scores["segments"], pairs, "{name}");
+        for (field, of_summary) in [
+            ("bleu", "bleu"),
+            ("loss", "valid_loss"),
+            ("token_accuracy", "token_accuracy"),
+            ("exact_match", "exact_match"),
+        ] {
+            let [a, b] = [&scores[field], &summary[of_summary]].map(|x| x.as_f64().unwrap());
+            assert!((a - b).abs() < 1e-6, "{name}, {field}: {a} {b}");
+        }
+        let hypotheses = fs::read_to_string(path.join(format!("{name}.jsonl"))).unwrap();
+        assert_eq!(hypotheses.lines().count(), pairs);
+    }
+}
+
+#[test]
 fn a_corpus_is_known_by_its_content() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
@@ -314,7 +352,12 @@ fn a_corpus_is_known_by_its_content() {
     succeed(&fit(path, "seed", 7, &format!("{} --seed 1", flags("new"))));
     assert!(said("compare run seed").contains("run, 2 seeds"));
 
+    let line = "generate run --input new/valid.source --output new/train.target";
+    rejected(path, line, &["train.target: is a file of the texts"]);
+    // The lines are the same if the file is compressed.
     let lines = fs::read_to_string(path.join("new/valid.target")).unwrap();
+    gzip(&path.join("new/valid.target"));
+    assert!(!said("eval run").contains(changed));
     fs::write(path.join("new/valid.target"), lines.to_uppercase()).unwrap();
     for line in [
         "eval run",
@@ -631,6 +674,15 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
     let output = output(path, &format!("{} {flags} {more}", TINY.join(" ")));
     succeed(&output);
     assert!(path.join("run/tokenizer.json").exists() && path.join("elsewhere").is_dir());
+    // A tokeniser file that has changed is noticed.
+    let mut json = fs::read(path.join("mine.json")).unwrap();
+    json.push(b'\n');
+    fs::write(path.join("mine.json"), json).unwrap();
+    let again = super::output(path, "fit --config run/config.json --dry-run");
+    succeed(&again);
+    let said = text(&again.stderr);
+    let changed = "mine.json: has changed since the run began";
+    assert!(said.contains(changed), "{said}");
     let batches = text(&output.stderr);
     let batches = batches.split(" batches an epoch").next().unwrap();
     let batches: usize = batches.rsplit(' ').next().unwrap().parse().unwrap();

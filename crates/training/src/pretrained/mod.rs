@@ -8,6 +8,7 @@ mod written;
 use std::path::Path;
 
 use burn::tensor::Device;
+use sha2::{Digest, Sha256};
 use transformer::generate::GenerateDefaults;
 use transformer::weights::{ImportOptions, Imported, ModelFolder, read_generation};
 use transformer::{Transformer, TransformerConfig};
@@ -18,16 +19,14 @@ use crate::data::parallel::{
 };
 use crate::data::{Dataset, Sides};
 use crate::error::UsageError;
-use crate::files::read_regular;
+use crate::files::hex;
 use crate::notes;
 use crate::positions::max_tokens;
 use crate::run::checkpoint::TrainedRun;
 use crate::run::layout::CHECKPOINTS;
+pub use crate::run::layout::is_pretrained;
 
 pub use written::write_folder;
-
-/// Maximum size of a `config.json`, in MiB.
-const LARGEST: u64 = 64;
 
 /// Says how one gets a folder of a model.
 pub const DOWNLOADED: &str =
@@ -41,13 +40,6 @@ pub struct Languages {
     pub source: Option<String>,
     /// Language of targets.
     pub target: Option<String>,
-}
-
-/// Returns whether a folder holds a Hugging Face model, and not a run.
-pub fn is_pretrained(folder: &Path) -> bool {
-    let bytes = read_regular(&folder.join("config.json"), LARGEST).unwrap_or_default();
-    let config: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
-    config.get("model_type").is_some()
 }
 
 /// The model and the tokeniser of a folder.
@@ -132,6 +124,16 @@ impl PretrainedModel {
         })
     }
 
+    /// Returns the SHA-256 of the names and values of the parameters, in hexadecimal digits.
+    pub fn sha256(&self) -> String {
+        let mut hash = Sha256::new();
+        for (name, data) in &self.imported.parameters {
+            hash.update(name);
+            hash.update(data.as_bytes());
+        }
+        hex(&hash.finalize())
+    }
+
     /// Builds the model on a device.
     ///
     /// # Errors
@@ -182,6 +184,7 @@ fn settings(
     Ok(PretrainedConfig {
         folder: std::path::absolute(folder)
             .map_err(|error| wrong(format!("has no absolute path ({error})")))?,
+        sha256: None,
         vocab_size: model.target_vocab_size,
         max_tokens,
         pad_id: model.pad_id,

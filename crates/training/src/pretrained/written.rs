@@ -16,8 +16,7 @@ use crate::files::write_whole;
 /// `tokenizer_config.json`. Returns the names of the files. Writes nothing and returns `None` if
 /// Hugging Face has no model family for the layout.
 ///
-/// `config` and `dataset` are those of the run. `tokenizer` is the content of the pretrained
-/// model's `tokenizer.json`.
+/// `config` and `dataset` are those of the run. `tokenizer` is the content of its `tokenizer.json`.
 ///
 /// # Errors
 ///
@@ -46,7 +45,7 @@ pub fn write_folder(
         ("generation_config.json", json(&generation)),
     ];
     if let Some(tokenizer) = tokenizer {
-        files.push(("tokenizer.json", with_language(tokenizer, codec, config)?));
+        files.push(("tokenizer.json", with_template(tokenizer, codec, config)?));
         // Other tokeniser classes of the library `transformers` would read files that are not
         // written here.
         let mut settings =
@@ -67,19 +66,31 @@ pub fn write_folder(
     Ok(Some(files.into_iter().map(|(name, _)| name).collect()))
 }
 
-/// Returns a `tokenizer.json` in whose template the run's source language replaces the original
-/// one. Without a source language, the file is unchanged.
-fn with_language(tokenizer: &[u8], codec: &dyn Codec, config: &RunConfig) -> Result<Vec<u8>> {
+/// Returns a `tokenizer.json` with the run's template of special tokens. In that of a pretrained
+/// model, the run's source language replaces the original one. Any other ends each text.
+fn with_template(tokenizer: &[u8], codec: &dyn Codec, config: &RunConfig) -> Result<Vec<u8>> {
     let model = match &config.data {
         DataConfig::Text(text) => text.pretrained.as_ref(),
         _ => None,
     };
-    let Some(language) = model.and_then(|model| model.source_language.as_ref()) else {
-        return Ok(tokenizer.to_vec());
-    };
     let mut json: Value = serde_json::from_slice(tokenizer).context("tokenizer.json is damaged")?;
-    if let Some(template) = json.get_mut("post_processor") {
-        replace_language(template, language, codec.target_id(language).ok());
+    if let Some(model) = model {
+        let Some(language) = &model.source_language else {
+            return Ok(tokenizer.to_vec());
+        };
+        if let Some(template) = json.get_mut("post_processor") {
+            replace_language(template, language, codec.target_id(language).ok());
+        }
+    } else if let Some(id) = codec.vocabularies().eos_id {
+        let name = codec.target_token(id);
+        let text = |text, type_id| json!({"Sequence": {"id": text, "type_id": type_id}});
+        let end = |type_id| json!({"SpecialToken": {"id": name, "type_id": type_id}});
+        json["post_processor"] = json!({
+            "type": "TemplateProcessing",
+            "single": [text("A", 0), end(0)],
+            "pair": [text("A", 0), end(0), text("B", 1), end(1)],
+            "special_tokens": {&name: {"id": name, "ids": [id], "tokens": [name]}},
+        });
     }
     serde_json::to_vec(&json).context("a tokeniser is plain data")
 }

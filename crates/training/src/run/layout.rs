@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Component, Path, PathBuf, absolute};
 
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::error::{UsageError, unwritable};
 use crate::files::read_regular;
@@ -81,8 +82,9 @@ pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageErr
     Ok(())
 }
 
-/// Rejects an output that would replace a file of a run, or that would be inside the checkpoints of
-/// a run, which training removes. `name` is the name of the output in the error.
+/// Rejects an output that would replace a file of a run or of a Hugging Face model, or a lock, or
+/// that would be inside the checkpoints of a run, which training removes. `name` is the name of the
+/// output in the error.
 ///
 /// # Errors
 ///
@@ -98,16 +100,23 @@ pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
         let is_run = run.join(CONFIG).exists() && marks.iter().any(|mark| run.join(mark).exists());
         is_run && inside.is_some_and(|own| is_own(&own.to_string_lossy()))
     };
-    match whole.ancestors().skip(1).find(|run| is_inside(run)) {
-        None => Ok(()),
-        Some(run) => {
-            let what = format!(
-                "is among the own files of the run {}; name another path",
-                run.display()
-            );
-            Err(UsageError::argument(name, path.display(), what))
-        }
-    }
+    let whose = if let Some(run) = whole.ancestors().skip(1).find(|run| is_inside(run)) {
+        format!("among the own files of the run {}", run.display())
+    } else if whole.is_file() && whole.parent().is_some_and(is_pretrained) {
+        "a file of a Hugging Face model".into()
+    } else if whole.is_file() && whole.file_name() == Some(LOCK.as_ref()) {
+        "the lock of a run or of a cache".into()
+    } else {
+        return Ok(());
+    };
+    let what = format!("is {whose}; name another path");
+    Err(UsageError::argument(name, path.display(), what))
+}
+
+/// Returns whether a folder holds a Hugging Face model, and not a run.
+pub fn is_pretrained(folder: &Path) -> bool {
+    let config: Value = read_json(&folder.join(CONFIG)).unwrap_or_default();
+    config.get("model_type").is_some()
 }
 
 /// Returns whether an entry of a run folder has a name that a run gives to its own files.

@@ -9,7 +9,7 @@ use training::config::OptimizerKind;
 use training::config::{ExecutionConfig, OptimizerConfig, RunConfig, file};
 use training::data::parallel::{TokenizerConfig, TrainSettings};
 use training::data::{DataConfig, TASK};
-use training::error::UsageError;
+use training::error::{Subject, UsageError};
 use training::pretrained::PretrainedModel;
 use transformer::weights::Layout;
 
@@ -100,6 +100,19 @@ impl FitArgs {
             config.execution.backend = DeviceName::choose(backend)?.to_string();
         }
         Ok((config, model))
+    }
+
+    /// Names a setting that no flag has given by its key in the file of `--config`.
+    pub fn name_in_file(&self, mut error: UsageError) -> UsageError {
+        if let (Subject::Setting(setting), Some(file)) = (&error.subject, &self.config) {
+            let is_given = self.set.iter().any(|(path, _)| path == setting.path)
+                || self.settings.of(setting).is_some()
+                || self.tokenizer_file.is_some() && setting.path.starts_with("data.tokenizer.");
+            if !is_given {
+                error.subject = Subject::Other(format!("{}: {}", file.display(), setting.path));
+            }
+        }
+        error
     }
 
     /// Rejects flags without an effect.

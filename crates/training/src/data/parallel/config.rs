@@ -1,6 +1,6 @@
 //! Settings of a data set that is read from parallel corpora.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +91,19 @@ impl TextConfig {
         }
     }
 
+    /// Returns the paths of the corpora's files. A corpus without files has one that is empty.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.train.files().chain(self.valid.files())
+    }
+
+    /// Returns what the tokenisers of sources and of targets are read from: a file, or the folder of the
+    /// pretrained model; `None` for one that is trained.
+    pub(super) fn tokenizer_files(&self) -> [Option<&PathBuf>; 2] {
+        let folder = self.pretrained.as_ref().map(|model| &model.folder);
+        let (source, target) = (&self.tokenizer.source_file, &self.tokenizer.target_file);
+        [source, target].map(|file| file.as_ref().or(folder))
+    }
+
     /// Returns whether there is a training corpus, which an imported run does not have.
     pub fn has_corpora(&self) -> bool {
         !self.train.source.as_os_str().is_empty()
@@ -99,6 +112,15 @@ impl TextConfig {
     /// Returns whether the validation pairs have files of their own.
     pub fn has_validation_corpus(&self) -> bool {
         !self.valid.source.as_os_str().is_empty()
+    }
+
+    /// Returns the corpus that the validation pairs are read from.
+    pub fn validated_corpus(&self) -> &Corpus {
+        if self.has_validation_corpus() {
+            &self.valid
+        } else {
+            &self.train
+        }
     }
 
     /// If an error is about a corpus or a tokeniser file of these settings, replaces its subject by

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use anyhow::Result;
 use transformer::generate::{GenerateDefaults, LengthLimit};
 
-use super::{BatchPlan, EpochOrder, TextConfig, TokenCache, TokenizerPair};
+use super::{BatchPlan, EpochOrder, Pair, TextConfig, TokenCache, TokenizerPair};
 use crate::data::{Codec, Dataset, Decoded, Example, Limits, Scorer, Split, TextScores};
 use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
 use crate::notes;
@@ -23,13 +23,9 @@ pub struct ParallelDataset {
     pub tokenizers: TokenizerPair,
     /// Training pairs of the run; `None` if the data set was opened for inference.
     pub(super) corpora: Option<Corpora>,
-    /// Validation pairs that have been read.
-    pub(super) validation: Mutex<Validation>,
+    /// Validation pairs that have been read, and their examples.
+    pub(super) validation: Mutex<Vec<(Pair, Example)>>,
 }
-
-/// The first validation examples of a run, and the texts of their targets as they were read from
-/// the file.
-pub(super) type Validation = (Vec<Example>, Vec<String>);
 
 /// The training pairs of a run.
 pub(super) struct Corpora {
@@ -116,13 +112,14 @@ impl Dataset for ParallelDataset {
     /// read them, it warns and returns none.
     fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
         let mut validation = self.validation.lock().expect("no holder panics");
-        if self.corpora.is_none() && validation.0.len() < n && self.config.has_corpora() {
-            *validation = self.read_validation(n).unwrap_or_else(|error| {
-                notes::warn(&self.config.name_file(error).to_string());
-                Validation::default()
+        if self.corpora.is_none() && validation.len() < n && self.config.has_corpora() {
+            *validation = self.validation_pairs(n).unwrap_or_else(|error| {
+                notes::warn(&error.to_string());
+                Vec::new()
             });
         }
-        validation.0.iter().take(n).cloned().collect()
+        let examples = validation.iter().map(|(_, example)| example.clone());
+        examples.take(n).collect()
     }
 
     fn scorer(&self) -> &dyn Scorer {
@@ -161,7 +158,7 @@ impl Scorer for ParallelDataset {
 
     fn reference(&self, index: usize, example: &Example) -> String {
         let validation = self.validation.lock().expect("no holder panics");
-        let text = validation.1.get(index).cloned();
+        let text = validation.get(index).map(|(pair, _)| pair.target.clone());
         text.unwrap_or_else(|| self.tokenizers.decode_target(&example.target))
     }
 

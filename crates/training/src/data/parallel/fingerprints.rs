@@ -1,12 +1,13 @@
 //! Hashes that identify the corpora of a run, wherever their files are.
 
-use std::fs::File;
 use std::path::Path;
+
+use sha2::{Digest, Sha256};
 
 use super::lines::{cannot_read, check_regular, wrong};
 use super::{Corpus, TextConfig};
 use crate::error::UsageError;
-use crate::files::{key, sha256_of};
+use crate::files::{LineReader, hex, key};
 
 /// SHA-256 of each training and each validation file. They are computed once, because reading the
 /// files takes time.
@@ -73,13 +74,19 @@ pub(super) fn fingerprints(corpus: &Corpus) -> Result<Vec<String>, UsageError> {
     corpus.files().map(fingerprint).collect()
 }
 
-/// Reads a whole file of a corpus, and returns its SHA-256 in hexadecimal digits.
+/// Reads a whole file of a corpus, and returns the SHA-256 of its lines in hexadecimal digits, which
+/// is the same if the file is compressed.
 fn fingerprint(path: &Path) -> Result<String, UsageError> {
     check_regular(path)?;
-    let hashed = File::open(path).and_then(|file| sha256_of(&file));
-    let (size, sha256) = hashed.map_err(|error| cannot_read(path, &error))?;
-    if size == 0 {
+    let cannot = |error| cannot_read(path, &error);
+    let mut reader = LineReader::open_file(path).map_err(cannot)?;
+    let mut hash = Sha256::new();
+    while let Some(mut line) = reader.next_line().map_err(cannot)? {
+        line.push(b'\n');
+        hash.update(line);
+    }
+    if reader.number() == 0 {
         return Err(wrong(path, "is empty"));
     }
-    Ok(sha256)
+    Ok(hex(&hash.finalize()))
 }

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::corpus::{CorpusStats, Pair, Pairs, ReadOptions, TrainSettings};
-use super::fingerprints::Fingerprints;
-use super::{Corpus, TextConfig};
+use super::TextConfig;
+use super::corpus::{Pair, TrainSettings};
 use crate::data::split;
 use crate::error::UsageError;
-use crate::notes;
 
 /// Maximum number of different pairs that are held out.
 const MAX_PAIRS: usize = 2000;
@@ -21,7 +19,7 @@ const MAX_PAIRS: usize = 2000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeldOut {
     /// The held-out pairs without duplicates, in the order of the corpus.
-    pairs: Vec<Pair>,
+    pub(super) pairs: Vec<Pair>,
     /// Indices of the held-out pairs and their duplicates in the corpus, in increasing order.
     indices: Vec<u64>,
     /// Number of pairs in the corpus.
@@ -89,70 +87,6 @@ impl HeldOut {
         format!(
             "no validation corpus: {held_out} of {of} pairs are held out for validation, chosen by their hash"
         )
-    }
-}
-
-/// Iterator over the validation pairs: the pairs of a corpus, or held-out training pairs.
-pub enum ValidationPairs {
-    /// Pairs that are read from a corpus.
-    Corpus(Box<Pairs>),
-    /// Pairs of the training corpus.
-    HeldOut(std::vec::IntoIter<Pair>),
-}
-
-impl ValidationPairs {
-    pub(super) fn new(
-        corpus: &Corpus,
-        held_out: Option<&HeldOut>,
-        options: ReadOptions,
-    ) -> Result<Self, UsageError> {
-        Ok(match held_out {
-            Some(held_out) => Self::HeldOut(held_out.pairs.clone().into_iter()),
-            None => Self::Corpus(Box::new(corpus.read(options)?)),
-        })
-    }
-
-    /// Returns an iterator over all pairs of a corpus.
-    ///
-    /// # Errors
-    ///
-    /// If a file does not exist, is a folder, or cannot be read.
-    pub fn of_corpus(corpus: &Corpus, options: ReadOptions) -> Result<Self, UsageError> {
-        Self::new(corpus, None, options)
-    }
-
-    /// Returns an iterator over the validation pairs of a run with these settings. Warns if their
-    /// files have changed since the run began.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be read, or has too few different pairs to hold some out.
-    pub fn of_run(config: &TextConfig, options: ReadOptions) -> Result<Self, UsageError> {
-        let held_out = HeldOut::of(config)?;
-        if let Err(error) = Fingerprints::of_validation(config)?.check(config) {
-            notes::warn(&config.name_file(error).to_string());
-        }
-        Self::new(&config.valid, held_out.as_ref(), options)
-    }
-
-    /// Returns the counts of the validation corpus read so far. They are zero if training pairs are
-    /// held out instead, because the counts of the training corpus include those pairs.
-    pub fn stats(&self) -> CorpusStats {
-        match self {
-            Self::Corpus(pairs) => pairs.stats(),
-            Self::HeldOut(_) => CorpusStats::default(),
-        }
-    }
-}
-
-impl Iterator for ValidationPairs {
-    type Item = Result<Pair, UsageError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::Corpus(pairs) => pairs.next(),
-            Self::HeldOut(pairs) => pairs.next().map(Ok),
-        }
     }
 }
 

@@ -26,7 +26,6 @@ pub use corpus::{
     Corpus, CorpusStats, Pair, Pairs, ReadOptions, TrainSettings, ValidSettings, is_json_lines,
 };
 pub use dataset::ParallelDataset;
-pub use held_out::ValidationPairs;
 pub(crate) use pretrained::BATCH_TOKENS;
 pub use pretrained::PretrainedConfig;
 pub(crate) use tokenizer::is_language;

@@ -6,16 +6,16 @@ use std::sync::Mutex;
 use anyhow::{Context, Result};
 
 use super::cache_folder::lock;
-use super::dataset::{Corpora, Validation};
+use super::dataset::Corpora;
 use super::fingerprints::Fingerprints;
-use super::held_out::{HeldOut, ValidationPairs};
+use super::held_out::HeldOut;
 use super::lines::wrong;
 use super::train_tokenizers::read_or_train;
 use super::{
-    BatchPlan, Corpus, CorpusStats, Overlong, ParallelDataset, TextConfig, TokenCache,
+    BatchPlan, Corpus, CorpusStats, Overlong, Pair, ParallelDataset, TextConfig, TokenCache,
     TokenizerPair,
 };
-use crate::data::Sides;
+use crate::data::{Example, Sides};
 use crate::error::UsageError;
 use crate::notes;
 
@@ -50,6 +50,13 @@ impl ParallelDataset {
         }
         let held_out = held_out.as_ref();
         let tokenizers = read_or_train(config, &caches, &fingerprints.train, held_out)?;
+        let then = config.tokenizer_sha256.iter().flatten();
+        let mut sides = then.zip(tokenizers.sha256()).zip(config.tokenizer_files());
+        let changed = sides.find_map(|((then, now), file)| file.filter(|_| *then != now));
+        if let Some(file) = changed {
+            let what = "has changed since the run began, or is another one: this run differs";
+            notes::warn(&format!("tokeniser {}: {what}", file.display()));
+        }
         let mut dataset = Self::new(config, tokenizers);
         dataset.load(&caches, eval_size, &fingerprints, held_out)?;
         Ok(dataset)
@@ -116,7 +123,7 @@ impl ParallelDataset {
         let config = &self.config;
         let most = config.max_length.each();
         let tokenizers = [&*self.tokenizers.source, &*self.tokenizers.target];
-        self.validation = Mutex::new(self.validation(eval_size, held_out)?);
+        self.validation = Mutex::new(self.validation(eval_size, held_out, true)?);
         let config = &self.config;
         let cache = TokenCache::open_or_make(
             caches,
@@ -166,67 +173,65 @@ impl ParallelDataset {
         Ok(())
     }
 
-    /// Reads the first validation pairs of the run, at most `n`.
-    pub(super) fn read_validation(&self, n: usize) -> Result<Validation, UsageError> {
-        let mut pairs = ValidationPairs::of_run(&self.config, self.config.read_options())?;
-        let (validation, _) = self.encoded(&mut pairs, n)?;
-        Ok(validation)
+    /// Reads the pairs of the run for validation, as training did, and their examples. Warns if their
+    /// files have changed since the run began.
+    ///
+    /// # Errors
+    ///
+    /// If a file cannot be read, or has no pair to validate with.
+    pub fn validation_pairs(&self, n: usize) -> Result<Vec<(Pair, Example)>, UsageError> {
+        let config = &self.config;
+        if let Err(error) = Fingerprints::of_validation(config)?.check(config) {
+            notes::warn(&error.to_string());
+        }
+        self.validation(n, HeldOut::of(config)?.as_ref(), false)
     }
 
-    /// Returns the first of `pairs` as examples, at most `n`, and the texts of their targets. Also
-    /// returns the number of pairs with too many tokens.
-    fn encoded(
+    /// Returns the pairs for validation and their examples: the first, at most `n`, that are not
+    /// skipped. If `is_new`, says which pairs are not used.
+    fn validation(
         &self,
-        pairs: &mut ValidationPairs,
         n: usize,
-    ) -> Result<(Validation, usize), UsageError> {
-        let (mut examples, mut references, mut long) = (Vec::new(), Vec::new(), 0);
-        while examples.len() < n {
-            let Some(pair) = pairs.next().transpose()? else {
-                break;
-            };
-            let ids = self.tokenizers.encode(&pair);
-            let is_long = self.config.is_overlong(&ids);
-            long += usize::from(is_long);
-            if self.config.overlong == Overlong::Cut || !is_long {
-                references.push(pair.target);
-                examples.push(self.example(ids));
-            }
-        }
-        Ok(((examples, references), long))
-    }
-
-    /// Returns the first examples for validation, at most `n`, and the texts of their targets, and
-    /// says which pairs are not used.
-    fn validation(&self, n: usize, held_out: Option<&HeldOut>) -> Result<Validation, UsageError> {
-        let corpus = match held_out {
-            Some(held_out) => {
-                notes::note(&held_out.description());
-                &self.config.train
-            }
-            None => &self.config.valid,
+        held_out: Option<&HeldOut>,
+        is_new: bool,
+    ) -> Result<Vec<(Pair, Example)>, UsageError> {
+        let (config, corpus) = (&self.config, self.config.validated_corpus());
+        let mut file = match held_out {
+            Some(_) => None,
+            None => Some(corpus.read(config.read_options())?),
         };
-        let mut pairs = ValidationPairs::new(corpus, held_out, self.config.read_options())?;
-        let (validation, long) = self.encoded(&mut pairs, n)?;
-        // The rest of the file is read, too, to count its pairs.
-        let rest = pairs
-            .by_ref()
-            .try_fold(0, |rest, pair| pair.map(|_| rest + 1))?;
-        let stats = pairs.stats();
-        note_stats(corpus, &stats);
-        note_long(&self.config, long, "pairs for validation");
-        if rest > 0 {
-            let (path, all) = (corpus.source.display(), stats.pairs);
-            let what = format!("only the first {n} of {all} pairs are used for validation");
-            notes::note(&format!("{path}: {what}"));
-        }
-        match (validation.0.is_empty(), long) {
-            (false, _) => Ok(validation),
-            (true, 0) => Err(wrong(&corpus.source, "has no pair to validate with")),
-            (true, _) => {
-                let most = self.config.max_length;
-                Err(too_long(corpus, most, " to validate with"))
+        let held_out_pairs = held_out.into_iter().flat_map(|chosen| chosen.pairs.clone());
+        let mut pairs = held_out_pairs.map(Ok).chain(file.iter_mut().flatten());
+        let (mut chosen, mut long) = (Vec::new(), 0);
+        while chosen.len() < n
+            && let Some(pair) = pairs.next().transpose()?
+        {
+            let ids = self.tokenizers.encode(&pair);
+            let is_long = config.is_overlong(&ids);
+            long += usize::from(is_long);
+            if !is_long || config.overlong == Overlong::Cut {
+                chosen.push((pair, self.example(ids)));
             }
+        }
+        if is_new {
+            let rest = pairs.try_fold(0, |count, pair| pair.map(|_| count + 1))?;
+            if let Some(held_out) = held_out {
+                notes::note(&held_out.description());
+            }
+            if let Some(file) = &file {
+                note_stats(corpus, &file.stats());
+            }
+            note_long(config, long, "pairs for validation");
+            if rest > 0 {
+                let (path, all) = (corpus.source.display(), chosen.len() + rest);
+                let what = format!("only the first {n} of {all} pairs are used for validation");
+                notes::note(&format!("{path}: {what}"));
+            }
+        }
+        match (chosen.is_empty(), long) {
+            (false, _) => Ok(chosen),
+            (true, 0) => Err(wrong(&corpus.source, "has no pair to validate with")),
+            (true, _) => Err(too_long(corpus, config.max_length, " to validate with")),
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) const BATCH_TOKENS: usize = 2048;
 pub struct PretrainedConfig {
     /// Folder that the model was read from.
     pub folder: PathBuf,
+    /// Hash of the model's parameters; `None` before training begins.
+    pub sha256: Option<String>,
     /// Size of the model's vocabulary, which may be larger than that of its tokeniser.
     pub vocab_size: usize,
     /// Maximum number of tokens of a sequence that the model accepts, special tokens included.
@@ -38,6 +40,8 @@ declarations! {
     pub struct PretrainedSettings for PretrainedConfig in "data.pretrained." {
         /// Fine-tune the model in this Hugging Face folder, with its tokeniser.
         folder: PathBuf, text();
+        /// Hash of the model's parameters.
+        sha256: Option<String>, computed();
         /// Size of the model's vocabulary.
         vocab_size: usize, computed();
         /// Maximum number of tokens of a sequence.

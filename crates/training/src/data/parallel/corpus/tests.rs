@@ -1,3 +1,8 @@
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
 use super::*;
 use crate::data::parallel::fingerprints::fingerprints;
 
@@ -137,11 +142,15 @@ fn too_long_texts_are_skipped_or_truncated_and_counted() {
 }
 
 #[test]
-fn a_fingerprint_is_of_the_content() {
+fn a_fingerprint_is_of_the_lines() {
     let (_folder, one) = corpus(&[("a", b"1\n"), ("b", b"2\n")]);
     let (_folder_2, same) = corpus(&[("c", b"1\n"), ("d", b"2\n")]);
     let (_folder_3, other) = corpus(&[("a", b"1\n"), ("b", b"3\n")]);
     let of = |corpus| fingerprints(corpus).unwrap();
     assert_eq!(of(&one), of(&same));
     assert_ne!(of(&one), of(&other));
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(b"1\n").unwrap();
+    let (_folder_4, gzip) = corpus(&[("a.gz", &encoder.finish().unwrap()), ("b", b"2\r\n")]);
+    assert_eq!(of(&one), of(&gzip));
 }
