@@ -36,7 +36,7 @@ pub(super) fn load(
     int8: bool,
     group: &Group,
 ) -> Result<Trained> {
-    if languages.is_some() && !args.run.exists() {
+    if !args.run.exists() {
         let what = format!(
             "does not exist; name the folder of a run, such as runs/copy-1, or {DOWNLOADED}"
         );

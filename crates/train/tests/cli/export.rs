@@ -63,7 +63,12 @@ fn export_prints_the_command_that_imports_the_file_again() {
     let import = lines
         .find_map(|line| line.strip_prefix("  train import "))
         .unwrap();
-    run(folder, &format!("import {import} --run-dir again {sizes}"));
+    run(folder, &format!("import {import}"));
+    assert!(folder.join("imported.safetensors").exists());
+    run(
+        folder,
+        &format!("import {import} --force --run-dir again {sizes}"),
+    );
     let eval = |run_folder: &str| {
         let scores = run(folder, &format!("eval {run_folder} --json"));
         let scores: serde_json::Value = serde_json::from_str(&scores).unwrap();

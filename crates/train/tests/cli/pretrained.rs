@@ -155,6 +155,14 @@ fn a_run_begins_with_a_checkpoint_of_the_folders_model() {
     run(folder, &format!("fit --from from {flags} --run-dir run"));
     let summary = || json(&folder.join("run/summary.json"));
     let before = summary();
+    // Another model in the folder is noticed.
+    let weights = from.join("model.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(weights, bytes).unwrap();
+    let again = "fit --config run/config.json --run-dir again";
+    rejected(folder, again, &["from", "has changed since the run began"]);
+    assert!(!folder.join("again").exists());
     // The run now looks as if it had been killed before its second checkpoint. The model folder is
     // deleted, too.
     fs::remove_dir_all(folder.join("run/checkpoints/step-4")).unwrap();
@@ -285,6 +293,22 @@ fn thin_matrices_are_added_to_the_models() {
 }
 
 #[test]
+fn a_run_with_one_tokeniser_becomes_a_folder_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_pairs(folder);
+    let sizes = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 30";
+    for kind in ["word", "bpe"] {
+        let tokenizer = format!("--tokenizer {kind} --joint-vocabulary");
+        let fit = format!("fit {PAIRS} {sizes} --family t5 {tokenizer} --run-dir {kind}");
+        run(folder, &fit);
+        run(folder, &format!("export {kind} --folder {kind}-t5"));
+        let outputs = generated(folder, kind, "");
+        assert_eq!(generated(folder, &format!("{kind}-t5"), ""), outputs);
+    }
+}
+
+#[test]
 fn mistakes_about_pretrained_models_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -316,7 +340,12 @@ fn mistakes_about_pretrained_models_are_named() {
         export imported --layout bart --folder x | --layout t5 can
         fit --from imported --train pairs.tsv | folder imported
         eval imported | imported
-        report {bart} --output x | bart
+        report {bart} --output x.html | bart
+        import {t5} --output other/model.safetensors --force | other/model.safetensors: is a file of a
+        generate {t5} w10 --output other/config.json | other/config.json: is a file of a
+        import nothing --output x | hf download t5-small --local-dir t5-small
+        inspect nothing | hf download t5-small --local-dir t5-small
+        eval nothing | hf download t5-small --local-dir t5-small
         resume imported | imported
         export imported --layout native --folder x | --layout native
         export imported --layout t5 --folder imported | --folder imported"

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use training::error::UsageError;
+use training::pretrained::DOWNLOADED;
 use transformer::ConfigError;
 use transformer::weights::WeightsError;
 
@@ -11,6 +12,7 @@ use crate::terminal::output::visible;
 /// Converts an error about a file of weights. If a flag or a command can help, the message names
 /// it.
 pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
+    let missing = format!("; name a file of weights, or a folder {DOWNLOADED}");
     let hint = match &error {
         WeightsError::Config(error) => return wrong_model(error),
         WeightsError::Heads => "; say it with --heads",
@@ -19,6 +21,7 @@ pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
             "; `train inspect` lists all names, --rename FROM=TO changes one"
         }
         WeightsError::Ambiguous { .. } => "; choose one with --entry",
+        WeightsError::File(_) if !path.exists() => &missing,
         WeightsError::File(_) if path.is_dir() => {
             "; name the file in it, such as checkpoints/step-N/model.safetensors of a run"
         }

@@ -10,7 +10,7 @@ use training::error::UsageError;
 use training::files::write_whole;
 use training::pretrained::write_folder;
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
-use training::run::layout::{self, CONFIG};
+use training::run::layout::{self, STATUS};
 use training::run::single_file;
 use transformer::weights::{
     self, Contents, Dtype, ImportOptions, Imported, Layout, Parameters, WeightsError, WeightsFile,
@@ -89,7 +89,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             "the file does not have the settings of the model; to import it here again, use",
         );
         output::note(&format!(
-            "  train import {path} --layout {layout} --heads {heads} {flags} --dropout {dropout}"
+            "  train import {path} --layout {layout} --heads {heads} {flags} --dropout {dropout} --output imported.safetensors"
         ));
     }
     let exported = Exported {
@@ -114,7 +114,7 @@ fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
         check_output(&output, args.force)?;
         return Ok(output);
     };
-    layout::check_output("folder", &folder.join(CONFIG))?;
+    layout::check_output("folder", &folder.join(STATUS))?;
     let reject = |what: &str| Err(UsageError::new("--folder", folder.display(), what));
     if let Some(layout) = args.layout
         && !layout.is_hugging_face()
@@ -141,10 +141,8 @@ fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
 ///
 /// `path` is the run folder.
 fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) -> Result<()> {
-    let is_pretrained =
-        matches!(&run.config.data, DataConfig::Text(text) if text.pretrained.is_some());
-    let tokenizer = is_pretrained.then(|| fs::read(path.join("tokenizer.json")));
-    let tokenizer = tokenizer.transpose();
+    let file = path.join("tokenizer.json");
+    let tokenizer = file.exists().then(|| fs::read(file)).transpose();
     let tokenizer = tokenizer.with_context(|| format!("cannot read {}", path.display()))?;
     let (config, dataset) = (&run.config, run.dataset.as_ref());
     let written = write_folder(folder, layout, config, dataset, tokenizer.as_deref())?;
@@ -152,7 +150,7 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
     output::result(&format!("{}: {}", folder.display(), written.join(", ")))?;
     if tokenizer.is_none() {
         output::note(
-            "the run's tokenisers have no template of special tokens and are not written: in Python, end each source with the end symbol",
+            "a folder has one tokeniser for both sides, as `fit --joint-vocabulary` trains; the run's are not written: in Python, end each source with the end symbol",
         );
     }
     Ok(())
