@@ -1,9 +1,49 @@
 //! The allocator, and when it returns freed memory to the kernel.
 
+use std::alloc::{GlobalAlloc, Layout};
+use std::io::{self, Write};
+
+use mimalloc::MiMalloc;
+
 // Burn allocates and frees whole tensors all the time. The system's allocator would return their
 // memory pages to the kernel, and each new tensor would cause page faults again.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Allocator = Allocator;
+
+/// Ends the process with a message if there is no memory, where others abort it.
+struct Allocator;
+
+// SAFETY: all calls are passed on to an allocator, with their arguments.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        given(unsafe { MiMalloc.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        given(unsafe { MiMalloc.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        given(unsafe { MiMalloc.realloc(memory, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        unsafe { MiMalloc.dealloc(memory, layout) }
+    }
+}
+
+fn given(memory: *mut u8, size: usize) -> *mut u8 {
+    if memory.is_null() {
+        let what = "a smaller beam, batch or model may do, or a higher `ulimit -v` or `-d`";
+        let _ = writeln!(
+            io::stderr(),
+            "error: no memory for {size} more bytes; {what}"
+        );
+        std::process::exit(1);
+    }
+    memory
+}
 
 /// Makes the allocator keep freed pages for later allocations.
 ///

@@ -324,9 +324,34 @@ fn no_output_replaces_a_file_of_a_run_or_is_inside_its_checkpoints() {
             .count(),
         1
     );
+    fs::create_dir(path.join("cache")).unwrap();
+    fs::write(path.join("cache/lock"), "").unwrap();
+    let line = "generate run --input lines --output cache/lock";
+    rejected(path, line, &["--output cache/lock: is the lock of"]);
     // What is beside these files is the user's choice.
     run(path, "report run --output run/page.html");
     run(path, "eval run --hypotheses run/outputs");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_signal_leaves_no_part_of_an_output() {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    run(path, &format!("fit {COPY} --run-dir run"));
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("train"));
+    command.args(["generate", "run", "--batch-size", "1", "--output", "out"]);
+    command.current_dir(path).stdin(Stdio::piped());
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all("1 2\n".repeat(10_000).as_bytes()).unwrap();
+    // The program has read most of this, and so has generated outputs.
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(fs::read_dir(path).unwrap().count(), 1);
 }
 
 /// Runs the program in a shell, after `begin`.
@@ -366,6 +391,13 @@ fn limits_of_the_system_are_errors_in_words() {
             "fit --task copy --d-model 2048 --layers 12 --steps 1",
         );
         fails(&memory, 2, &["but there are 6.1 GB"]);
+    }
+    run(path, &format!("fit {COPY} --run-dir run"));
+    let wide = "generate run 1 --beam 300000";
+    for begin in ["ulimit -v 1500000; exec", "ulimit -d 10000; exec"] {
+        let memory = after(path, begin, wide);
+        fails(&memory, 1, &["error: no memory for"]);
+        assert_eq!(text(&memory.stderr).lines().count(), 1);
     }
 }
 
