@@ -33,7 +33,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
         files::write(&format!("run/{name}"), bytes);
     }
     files::write("run/config.json", br#"{"data":{"task":"copy"}}"#);
-    let _ = (read_metrics(&run, 0.0), read_status(&run), RunData::read(&run));
+    let _ = (read_metrics(&run), read_status(&run), RunData::read(&run));
     let _ = (read_lengths(&run), read_environments(&run));
     files::write("run/config.json", bytes);
     let _ = RunData::summary(&run);
