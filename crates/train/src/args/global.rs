@@ -45,14 +45,13 @@ impl GlobalArgs {
             .ok()
             .and_then(|text| text.trim().parse().ok());
         let variable = variable.filter(|&threads: &usize| threads > 0);
-        let name = if self.threads.is_some() {
-            "--threads"
-        } else {
-            VARIABLE
+        let name = match (self.threads, variable) {
+            (None, Some(_)) => VARIABLE,
+            _ => "--threads",
         };
-        let Some(threads) = self.threads.or(share).or(variable) else {
-            return Ok(());
-        };
+        let all = || thread::available_parallelism().map_or(1, NonZero::get);
+        let threads = self.threads.or(share).or(variable);
+        let threads = threads.unwrap_or_else(|| all().min(MAX_THREADS as usize));
         let wrong = |expected| UsageError::new(name, threads, expected);
         if threads as u64 > MAX_THREADS {
             return Err(wrong(format!("must be at most {MAX_THREADS}")));
