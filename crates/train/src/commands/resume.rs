@@ -21,9 +21,13 @@ use crate::terminal::{end_progress, output};
 /// A folder that is not a run or is in use, checkpoints that cannot be used, and the errors of
 /// `fit`.
 pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
-    let (config, _) = read_config(&args.run)?;
-    let mut config = args.corpora.apply(config)?;
-    if let DataConfig::Text(text) = &mut config.data {
+    let (before, _) = read_config(&args.run)?;
+    let mut config = args.corpora.apply(before.clone())?;
+    if let (DataConfig::Text(text), DataConfig::Text(before)) = (&mut config.data, before.data) {
+        // Where sources alone have moved, their targets are where they were.
+        let (train, valid) = (before.train.target, before.valid.target);
+        text.train.target = text.train.target.take().or(train);
+        text.valid.target = text.valid.target.take().or(valid);
         text.make_paths_absolute()?;
     }
     if let Some(backend) = &args.backend {

@@ -343,6 +343,11 @@ fn a_corpus_is_known_by_its_content() {
         "resume run --steps 6",
         &["--train-source", "old/train.source: cannot be read"],
     );
+    rejected(
+        path,
+        "resume run --steps 6 --train-source new/train.source",
+        &["--train-target", "old/train.target: cannot be read"],
+    );
     succeed(&output(
         path,
         &format!("resume run --steps 6{}", flags("new")),
