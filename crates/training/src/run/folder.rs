@@ -9,7 +9,9 @@ use serde::Serialize;
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::{CACHE, RUNS};
-use super::layout::{CONFIG, METRICS, SUMMARY, cannot_write_file, check_names, check_output};
+use super::layout::{
+    CONFIG, METRICS, SUMMARY, cannot_write_file, check_names, check_output, is_own,
+};
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::{MetricsLog, MetricsPosition};
 use super::new_folder::{RUN_DIR, claim, next_free};
@@ -17,7 +19,7 @@ use super::status::{EndReason, Status, StatusWriter, read_status};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
 use crate::error::UsageError;
-use crate::files::{remove_file, remove_temporaries, write_json};
+use crate::files::{remove_file, remove_files, remove_temporaries, write_json};
 
 /// Name of the argument for the folder of an existing run, as errors show it.
 const RUN: &str = "run";
@@ -73,14 +75,22 @@ impl RunFolder {
         config: &RunConfig,
         write_others: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<Self> {
+        let is_new = !run_dir.is_some_and(Path::exists);
         let path = match run_dir {
             Some(path) => claim(path)?,
             None => next_free(Path::new(RUNS), config.data.name())?,
         };
         let locked = Arc::new(lock(&path, RUN_DIR)?);
-        write_others(&path)?;
-        let written = write_json(&path.join(CONFIG), config);
-        written.map_err(|error| cannot_write_file(RUN_DIR, &path, CONFIG, error))?;
+        let written = write_others(&path).and_then(|()| {
+            let written = write_json(&path.join(CONFIG), config);
+            written.map_err(|error| cannot_write_file(RUN_DIR, &path, CONFIG, error))
+        });
+        written.inspect_err(|_| {
+            // A run that cannot begin leaves no folder.
+            if is_new {
+                let _ = remove_files(&path, is_own);
+            }
+        })?;
         let metrics = MetricsLog::open(&path);
         let metrics = metrics.map_err(|error| cannot_write_file(RUN_DIR, &path, METRICS, error))?;
         let mut status = StatusWriter::new(locked.clone());

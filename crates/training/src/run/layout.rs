@@ -120,7 +120,7 @@ pub fn is_pretrained(folder: &Path) -> bool {
 }
 
 /// Returns whether an entry of a run folder has a name that a run gives to its own files.
-fn is_own(name: &str) -> bool {
+pub(super) fn is_own(name: &str) -> bool {
     FILES.contains(&name)
         || [CHECKPOINTS, DAMAGED].contains(&name)
         || name.ends_with("tokenizer.json")

@@ -25,6 +25,24 @@ fn a_run_folder_cannot_be_the_folder_of_caches() {
     assert!(error.to_string().contains("run: is not empty"), "{error}");
 }
 
+#[test]
+fn a_run_that_cannot_begin_leaves_no_folder() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    let config = RunConfig::copy();
+    let others = |path: &Path| {
+        fs::write(path.join("tokenizer.json"), "")?;
+        anyhow::bail!("the disk is full")
+    };
+    assert!(RunFolder::create_with(Some(&path), &config, others).is_err());
+    assert!(!path.exists());
+    // A folder that was there is the user's.
+    fs::create_dir(&path).unwrap();
+    assert!(RunFolder::create_with(Some(&path), &config, others).is_err());
+    assert!(path.exists());
+    RunFolder::create(Some(&path), &config).unwrap();
+}
+
 #[cfg(unix)]
 #[test]
 fn links_in_a_run_lead_nowhere() {
