@@ -167,8 +167,7 @@ mod tests {
             valid_loss: 0.123_45,
             token_accuracy: 0.5,
             exact_match: None,
-            bleu: None,
-            chrf: None,
+            texts: None,
         };
         assert_eq!(evaluated(&evaluation), "step 20: evaluation loss 0.1235");
         evaluation.exact_match = Some(0.25);

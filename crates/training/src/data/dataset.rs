@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use serde::Serialize;
 use transformer::generate::{GenerateConfig, GenerateDefaults, LengthLimit};
 
 use super::synthetic::task::SyntheticTask;
@@ -170,7 +171,7 @@ pub trait Scorer {
 }
 
 /// Corpus scores of output texts against their references.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TextScores {
     /// BLEU, from 0 to 100.
     pub bleu: f64,

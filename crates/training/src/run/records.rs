@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::environment::Environment;
 use crate::config::BestBy;
-use crate::data::Split;
+use crate::data::{Split, TextScores};
 use crate::evaluation::Scores;
 
 /// A line of `metrics.jsonl`: one training step.
@@ -53,12 +53,9 @@ pub struct Evaluation {
     /// unless exact match decides which evaluation is the best.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact_match: Option<f64>,
-    /// BLEU of the greedily decoded texts; `None` if targets are not texts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bleu: Option<f64>,
-    /// chrF of the greedily decoded texts; `None` if targets are not texts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chrf: Option<f64>,
+    /// BLEU and chrF, for texts only.
+    #[serde(flatten)]
+    pub texts: Option<TextScores>,
 }
 
 impl Evaluation {
@@ -72,8 +69,7 @@ impl Evaluation {
             valid_loss: scores.loss,
             token_accuracy: scores.token_accuracy,
             exact_match: has_exact_match.then_some(scores.exact_match),
-            bleu: scores.texts.map(|texts| texts.bleu),
-            chrf: scores.texts.map(|texts| texts.chrf),
+            texts: scores.texts,
         }
     }
 }
@@ -112,12 +108,9 @@ pub struct Summary {
     pub token_accuracy: f64,
     /// Mean loss per token on the validation split, in nats, without label smoothing.
     pub valid_loss: f64,
-    /// BLEU on that split; `None` if targets are not texts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bleu: Option<f64>,
-    /// chrF on that split; `None` if targets are not texts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub chrf: Option<f64>,
+    /// BLEU and chrF, for texts only.
+    #[serde(flatten)]
+    pub texts: Option<TextScores>,
     /// Fraction of the training time that the process spent waiting for data. Only the time since
     /// the run was last started or resumed is counted.
     pub data_wait: f64,
@@ -146,7 +139,6 @@ pub struct Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::TextScores;
 
     #[test]
     fn an_evaluation_has_exact_match_or_scores_of_texts() {

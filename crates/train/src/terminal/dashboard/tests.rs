@@ -50,8 +50,7 @@ fn events(last: usize, mut send: impl FnMut(Event<'_>)) {
                 valid_loss: value,
                 token_accuracy: 0.75,
                 exact_match: Some(step as f64 / 1000.0),
-                bleu: None,
-                chrf: None,
+                texts: None,
             }));
             let best = Best {
                 by,
