@@ -11,7 +11,7 @@ use transformer::weights;
 use super::contents::{at_step, with_parameters};
 use super::{
     AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, check_config, newest,
-    of_model, read_parameters, restored,
+    of_model, restored,
 };
 use crate::config::{CheckpointingConfig, RunConfig};
 use crate::data::Dataset;
@@ -102,15 +102,10 @@ pub fn load_model(
         }
         CheckpointSelector::Best => of_model(&checkpoints)?,
         CheckpointSelector::Average(k) => {
+            // LoRA's matrices are merged first, because the product of two means is not the mean of
+            // the products.
             let read = |&step: &usize| -> Result<_, UsageError> {
-                let files = at_step(&checkpoints, step)?;
-                if lora.is_some() {
-                    // LoRA's matrices are merged first, because the product of two means is not the
-                    // mean of the products.
-                    return Ok(weights::parameters(&read(&files)?));
-                }
-                check_config(&files, config)?;
-                read_parameters(&files, name(&files))
+                Ok(weights::parameters(&read(&at_step(&checkpoints, step)?)?))
             };
             let mean = || -> Result<_, UsageError> {
                 let steps = last(&checkpoints, k)?;
