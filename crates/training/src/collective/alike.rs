@@ -1,7 +1,6 @@
 //! Checks that all processes of a group train the same run.
 
 use burn::module::Module;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use transformer::weights;
 
@@ -10,14 +9,6 @@ use crate::config::differences::{Settings, differing, flat};
 use crate::config::{RunConfig, setting_at};
 use crate::error::UsageError;
 use crate::setting::shown;
-
-/// What a process tells the others: the name of its machine, for errors, and the facts about the
-/// run that must be the same in all processes.
-#[derive(Serialize, Deserialize)]
-struct Facts {
-    host: String,
-    settings: Settings,
-}
 
 /// Checks that all processes have the same settings, data, version and vector instructions. `more`
 /// has further facts, in words such as "the step of the checkpoint", that must be the same.
@@ -44,18 +35,14 @@ pub fn check_alike(
         .iter()
         .map(|(name, value)| ((*name).into(), value.clone()));
     settings.extend(more);
-    let all = group.gather_values(&Facts {
-        host: crate::host::name(),
-        settings,
-    });
-    let first = &all[0];
-    for (rank, other) in all.iter().enumerate() {
-        let paths = differing(&[&first.settings, &other.settings]);
+    let all = group.gather_values(&(crate::host::name(), settings));
+    let (there, first) = &all[0];
+    for (rank, (here, other)) in all.iter().enumerate() {
+        let paths = differing(&[first, other]);
         let Some(&path) = paths.first() else {
             continue;
         };
-        let value = |facts: &Facts| shown(facts.settings.get(path).unwrap_or(&Value::Null));
-        let (here, there) = (&other.host, &first.host);
+        let value = |facts: &Settings| shown(facts.get(path).unwrap_or(&Value::Null));
         let expected = format!(
             "rank {rank} ({here}) has {}, but rank 0 ({there}) has {}; all processes must have the same",
             value(other),
