@@ -15,7 +15,7 @@ use super::layout::{
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::{MetricsLog, MetricsPosition};
 use super::new_folder::{RUN_DIR, claim, next_free};
-use super::status::{EndReason, Status, StatusWriter, read_status};
+use super::status::{EndReason, RunStatus, Status, StatusWriter, read_status, stopped_by};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
 use crate::error::UsageError;
@@ -231,7 +231,11 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn record_progress(&mut self, step: usize, end: Option<&EndReason>) -> Result<()> {
-        self.write(|files| files.status.progress(step, end))
+        let reason = end.map(ToString::to_string);
+        self.write(|files| {
+            let change = |current: &mut RunStatus| (current.step, current.reason) = (step, reason);
+            files.status.change(change)
+        })
     }
 
     /// Records in `status.json` that the run was stopped by `by`, such as `SIGINT`.
@@ -240,7 +244,7 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn record_stop(&mut self, by: &str) -> Result<()> {
-        self.write(|files| files.status.stop(by))
+        self.write(|files| files.status.end(Status::Stopped, stopped_by(by)))
     }
 
     /// Records in `status.json` that the run has imported weights and has not been trained yet.
@@ -249,7 +253,8 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn record_import(&mut self) -> Result<()> {
-        self.write(|files| files.status.import())
+        let reason = "not trained yet".into();
+        self.write(|files| files.status.end(Status::Imported, reason))
     }
 
     /// Records in `status.json` the error that ended the run. If the file cannot be written, that
@@ -316,7 +321,9 @@ impl RunFolder {
         let path = self.path.join(SUMMARY);
         self.write(|files| {
             write_json(&path, summary).context("cannot write summary.json")?;
-            files.status.finish()
+            files
+                .status
+                .change(|current| current.status = Status::Finished)
         })
     }
 }

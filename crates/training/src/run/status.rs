@@ -150,7 +150,7 @@ pub fn record_stop(folder: &Path, by: &str) -> Result<()> {
     write(folder, &stopped).context("cannot write status.json")
 }
 
-fn stopped_by(by: &str) -> String {
+pub(super) fn stopped_by(by: &str) -> String {
     format!("stopped by {by}")
 }
 
@@ -191,35 +191,12 @@ impl StatusWriter {
     }
 
     /// Changes the status if it is running, and does nothing otherwise.
-    fn change(&mut self, change: impl FnOnce(&mut RunStatus)) -> Result<()> {
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut RunStatus)) -> Result<()> {
         match &mut self.current {
             Some(current) if current.status == Status::Running => change(current),
             _ => return Ok(()),
         }
         self.write()
-    }
-
-    /// Records the number of steps taken and, if training has ended, the reason.
-    pub(super) fn progress(&mut self, step: usize, end: Option<&EndReason>) -> Result<()> {
-        self.change(|current| {
-            current.step = step;
-            current.reason = end.map(ToString::to_string);
-        })
-    }
-
-    /// Records that the run has finished and its results are written.
-    pub(super) fn finish(&mut self) -> Result<()> {
-        self.change(|current| current.status = Status::Finished)
-    }
-
-    /// Records that the run was stopped by `by`, such as `SIGINT`.
-    pub(super) fn stop(&mut self, by: &str) -> Result<()> {
-        self.end(Status::Stopped, stopped_by(by))
-    }
-
-    /// Records that the run has imported weights and has not been trained yet.
-    pub(super) fn import(&mut self) -> Result<()> {
-        self.end(Status::Imported, "not trained yet".into())
     }
 
     pub(super) fn fail(&mut self, error: &anyhow::Error) -> Result<()> {
@@ -229,7 +206,8 @@ impl StatusWriter {
         }
     }
 
-    fn end(&mut self, status: Status, reason: String) -> Result<()> {
+    /// Records that the run has ended with a status, if it was running.
+    pub(super) fn end(&mut self, status: Status, reason: String) -> Result<()> {
         self.change(|current| {
             current.status = status;
             current.reason = Some(reason);

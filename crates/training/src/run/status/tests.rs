@@ -45,12 +45,14 @@ fn the_first_end_of_a_run_counts() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut writer = writer(folder);
-    writer.stop("SIGINT").unwrap();
+    let stop = |writer: &mut StatusWriter| writer.end(Status::Stopped, stopped_by("SIGINT"));
+    stop(&mut writer).unwrap();
     assert!(read_status(folder).is_err());
     writer.begin(0, 9).unwrap();
-    writer.progress(5, None).unwrap();
-    writer.stop("SIGINT").unwrap();
-    writer.finish().unwrap();
+    writer.change(|current| current.step = 5).unwrap();
+    stop(&mut writer).unwrap();
+    let finish = |current: &mut RunStatus| current.status = Status::Finished;
+    writer.change(finish).unwrap();
     drop(writer);
     let read = read_status(folder).unwrap();
     let stopped = RunStatus {
