@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use burn::tensor::Device;
 use training::config::LoraConfig;
-use training::data::{self, DataConfig, Purpose, Sides};
+use training::data::{self, DataConfig, Sides};
 use training::pretrained::{Languages, PretrainedModel, write_folder};
 use training::run::RunFolder;
 use training::trainer::{Ending, Trainer, device_of};
@@ -61,11 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             alpha: None,
         });
     }
-    let purpose = Purpose::NewRun {
-        caches: &work.join("cache"),
-        eval_size: 100,
-    };
-    let dataset = data::prepare(&mut config.data, purpose)?;
+    let dataset = data::prepare(&mut config.data, &work.join("cache"), 100)?;
     config.fit_to(dataset.as_ref())?;
 
     let device = device_of(&config, &Device::flex());

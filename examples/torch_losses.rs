@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use burn::tensor::Device;
 use serde_json::{Value, json};
 use training::config::RunConfig;
-use training::data::{self, Dataset, Example, Purpose};
+use training::data::{self, Dataset, Example};
 use training::run::{RunFolder, read_config};
 use transformer::weights::{self, Contents, Layout};
 
@@ -31,13 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (config, dataset) = match arguments.next() {
         None => small(&folder),
         Some(run) => {
-            let (mut config, _) = read_config(&run)?;
-            let purpose = Purpose::Resume {
-                run: &run,
-                caches: &RunFolder::caches(Some(&run)),
-                eval_size: 5,
-            };
-            let dataset = data::prepare(&mut config.data, purpose)?;
+            let (config, _) = read_config(&run)?;
+            let dataset = data::reload(&config.data, &run, &RunFolder::caches(Some(&run)), 5)?;
             (config, dataset)
         }
     };

@@ -12,7 +12,7 @@ use burn::tensor::Device;
 use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::parallel::{TextConfig, TokenizerKind};
-use training::data::{self, DataConfig, Purpose};
+use training::data::{self, DataConfig};
 use training::evaluation;
 use training::run::RunFolder;
 use training::trainer::{Ending, Trainer};
@@ -48,11 +48,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     config.execution.backend = "flex".into();
 
     // Prepare the data: vocabularies, token ids and batches.
-    let purpose = Purpose::NewRun {
-        caches: &folder.join("cache"),
-        eval_size: config.evaluation.validation_size,
-    };
-    let dataset = data::prepare(&mut config.data, purpose)?;
+    let size = config.evaluation.validation_size;
+    let dataset = data::prepare(&mut config.data, &folder.join("cache"), size)?;
     config.fit_to(dataset.as_ref())?;
 
     let device = Device::flex();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use training::data::parallel::{TextConfig, TokenizerKind};
 use training::data::prefetcher::Prefetcher;
-use training::data::{DataConfig, Dataset, Decoded, Purpose, Split, prepare};
+use training::data::{DataConfig, Dataset, Decoded, Split, open, prepare, reload};
 
 #[path = "../../../examples/pseudo_language/language.rs"]
 #[allow(dead_code)]
@@ -45,7 +45,7 @@ fn a_resumed_run_has_the_same_data() {
     let path = folder.path();
     let (caches, eval_size) = (&path.join("cache"), 10);
     let mut config = config(path);
-    let dataset = prepare(&mut config, Purpose::NewRun { caches, eval_size }).unwrap();
+    let dataset = prepare(&mut config, caches, eval_size).unwrap();
     let DataConfig::Text(text) = &config else {
         unreachable!("it is text");
     };
@@ -60,15 +60,10 @@ fn a_resumed_run_has_the_same_data() {
     assert!(sources == expected, "an epoch has every pair once");
 
     dataset.save(path).unwrap();
-    let resume = Purpose::Resume {
-        run: path,
-        caches,
-        eval_size,
-    };
-    let resumed = prepare(&mut config.clone(), resume).unwrap();
+    let resumed = reload(&config, path, caches, eval_size).unwrap();
     assert_eq!(batches(resumed.as_ref()), all);
 
-    let trained = prepare(&mut config.clone(), Purpose::Inference { run: path }).unwrap();
+    let trained = open(&config, path).unwrap();
     assert_eq!(
         trained.codec().vocabularies(),
         dataset.codec().vocabularies()
@@ -76,14 +71,15 @@ fn a_resumed_run_has_the_same_data() {
     let held_out = |dataset: &dyn Dataset| dataset.held_out(0, Split::Test, 10);
     assert_eq!(held_out(trained.as_ref()), held_out(dataset.as_ref()));
     fs::rename(path.join("1.tsv"), path.join("away.tsv")).unwrap();
-    let without = prepare(&mut config.clone(), Purpose::Inference { run: path }).unwrap();
+    let without = open(&config, path).unwrap();
     assert_eq!(held_out(without.as_ref()), []);
     fs::rename(path.join("away.tsv"), path.join("1.tsv")).unwrap();
 
     let mut lines = fs::read_to_string(path.join("0.tsv")).unwrap();
     lines += "a\tb\n";
     fs::write(path.join("0.tsv"), lines).unwrap();
-    let error = prepare(&mut config, resume).err().unwrap().to_string();
+    let error = reload(&config, path, caches, eval_size);
+    let error = error.err().unwrap().to_string();
     assert!(
         error.contains("0.tsv: has changed since the run began"),
         "{error}"
@@ -94,11 +90,7 @@ fn a_resumed_run_has_the_same_data() {
 fn references_are_the_texts_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
-    let purpose = Purpose::NewRun {
-        caches: &folder.path().join("cache"),
-        eval_size: 10,
-    };
-    let dataset = prepare(&mut config, purpose).unwrap();
+    let dataset = prepare(&mut config, &folder.path().join("cache"), 10).unwrap();
     let examples = dataset.held_out(0, Split::Test, 1000);
     assert_eq!(examples.len(), 10);
     let scorer = dataset.scorer();
@@ -127,11 +119,7 @@ fn references_are_the_texts_of_the_file() {
 fn the_prefetcher_gives_the_batches_in_order_and_each_epoch_a_smaller_last_step() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
-    let purpose = Purpose::NewRun {
-        caches: &folder.path().join("cache"),
-        eval_size: 10,
-    };
-    let dataset = prepare(&mut config, purpose).unwrap();
+    let dataset = prepare(&mut config, &folder.path().join("cache"), 10).unwrap();
     let dataset = dataset.as_ref();
     let batches = dataset.batches_per_epoch().unwrap();
     assert!(batches > 4);

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use training::collective::check_alike;
 use training::config::RunConfig;
-use training::data::{self, DataConfig, Purpose};
+use training::data::{self, DataConfig};
 use training::error::UsageError;
 use training::run::RunFolder;
 
@@ -53,11 +53,8 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     if dataset.is_none() && !args.dry_run && group.is_first() {
         RunFolder::check(run_dir, &caches)?;
     }
-    let purpose = Purpose::NewRun {
-        caches: &caches,
-        eval_size: config.evaluation.validation_size,
-    };
-    let dataset = group.first_then_others(|| data::prepare(&mut config.data, purpose));
+    let size = config.evaluation.validation_size;
+    let dataset = group.first_then_others(|| data::prepare(&mut config.data, &caches, size));
     end_progress();
     let dataset = dataset?;
     config.fit_to(dataset.as_ref())?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use training::config::{OptimizationConfig, RunConfig};
-use training::data::{self, DataConfig, Purpose};
+use training::data::{self, DataConfig};
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TensorBoard, read_config, unusable};
@@ -38,12 +38,9 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         config.optimization.steps = steps;
         config.optimization.epochs = None;
     }
-    let purpose = Purpose::Resume {
-        run: &args.run,
-        caches: &RunFolder::caches(Some(&args.run)),
-        eval_size: config.evaluation.validation_size,
-    };
-    let dataset = group.first_then_others(|| data::prepare(&mut config.data, purpose));
+    let (run, size) = (&args.run, config.evaluation.validation_size);
+    let caches = RunFolder::caches(Some(run));
+    let dataset = group.first_then_others(|| data::reload(&config.data, run, &caches, size));
     end_progress();
     let dataset = dataset?;
     config.fit_to(dataset.as_ref())?;

@@ -24,7 +24,7 @@ pub(crate) use config::OF_TASKS;
 pub use config::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
 pub use dataset::{Dataset, Limits, Scorer, TextScores};
 pub use example::{DataRng, Decoded, Example, generator};
-pub use prepare::{Purpose, prepare};
+pub use prepare::{open, prepare, reload};
 pub use share::StepShare;
 pub use sides::Sides;
 pub use split::Split;

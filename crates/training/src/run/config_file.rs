@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::layout::{CONFIG, LARGEST, unusable};
 use crate::config::{RunConfig, file};
-use crate::data::{self, Dataset, Purpose};
+use crate::data::{self, Dataset};
 use crate::error::{Subject, UsageError};
 use crate::files::read_regular;
 
@@ -53,7 +53,7 @@ pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
         // Other missing settings have defaults, but every run has written `data` and `model`.
         return Err(wrong(&format!("has no key {key}, which every run has")).into());
     }
-    let dataset = data::prepare(&mut config.data, Purpose::Inference { run: folder });
+    let dataset = data::open(&config.data, folder);
     let fitted = dataset.and_then(|dataset| {
         config.fit_to(dataset.as_ref())?;
         Ok(dataset)
