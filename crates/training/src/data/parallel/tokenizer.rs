@@ -5,7 +5,6 @@ mod content;
 mod label;
 mod parts;
 mod pretrained;
-mod table;
 mod template;
 mod trained;
 mod untrained;

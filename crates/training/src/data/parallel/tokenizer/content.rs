@@ -1,10 +1,10 @@
 //! Checks the content of a `tokenizer.json`, and then has the tokenizers library parse it.
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::Deserialize;
 use serde_json::Value;
 use tokenizers::{ModelWrapper, Tokenizer as Inner};
 
-use super::table::longest_replacement;
 use crate::contain::contain;
 
 /// Message about a file that is not a `tokenizer.json`.
@@ -82,6 +82,19 @@ fn has_wrong_table(part: &Value) -> bool {
     }
 }
 
+/// Returns the size in bytes of the longest replacement text in a SentencePiece table, at least 1;
+/// `None` for a damaged table.
+///
+/// The table is given in base64. Its first four bytes are the size of a trie, in little-endian
+/// order. The trie follows, and then the replacement texts, each with a zero byte at its end.
+fn longest_replacement(base64: &str) -> Option<usize> {
+    let table = BASE64_STANDARD.decode(base64).ok()?;
+    let (size, rest) = table.split_first_chunk()?;
+    let texts = rest.get(u32::from_le_bytes(*size) as usize..)?;
+    let lengths = texts.split(|&byte| byte == 0).map(<[u8]>::len);
+    lengths.max().map(|longest| longest.max(1))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -123,5 +136,11 @@ mod tests {
             let error = check_content(wrong.as_bytes()).unwrap_err();
             assert!(error.starts_with(FOREIGN), "{error}");
         }
+    }
+
+    #[test]
+    fn the_longest_replacement_is_found() {
+        // A header, a trie of four bytes, and then the texts `ab`, `abcde` and `a`: 19 bytes.
+        assert_eq!(longest_replacement("BAAAAAAAAABhYgBhYmNkZQBhAA=="), Some(5));
     }
 }
