@@ -118,7 +118,7 @@ fn irregular() -> io::Error {
 /// # Errors
 ///
 /// If the file cannot be opened, or is not a regular file, such as a named pipe.
-pub fn open_regular(path: &Path) -> io::Result<File> {
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     // Opening a named pipe would wait for a writer.
     if fs::metadata(path)?.is_file() {
         File::open(path)
@@ -132,7 +132,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 ///
 /// If the file cannot be read, is not a regular file, or is larger.
-pub fn read_regular(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_regular(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
     let most = mebibytes << 20;
     let mut bytes = Vec::new();
     // The file may grow while it is read.

@@ -13,7 +13,7 @@ use crate::config::LoraConfig;
 ///
 /// `B` is zero, so that the outputs do not change at first. `A` is drawn at random on the device of
 /// the model.
-pub fn with_lora<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
+pub(crate) fn with_lora<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
     let Some(config) = config else {
         return model;
     };

@@ -80,7 +80,7 @@ impl RunConfig {
 
     /// Returns the configuration as a JSON value, with numbers as short as in a configuration file,
     /// such as 0.98.
-    pub fn to_json(&self) -> Value {
+    pub(crate) fn to_json(&self) -> Value {
         json(self)
     }
 

@@ -51,7 +51,7 @@ pub fn with_sides(config: &Value) -> Settings {
 }
 
 /// Returns all values in the JSON of a `config.json`, by their paths.
-pub fn flat(config: &Value) -> Settings {
+pub(crate) fn flat(config: &Value) -> Settings {
     let mut found = Settings::new();
     visit(config, "", &mut found);
     found

@@ -48,7 +48,7 @@ impl ExecutionConfig {
 
     /// Returns whether the model computes with tensors of 16 bits. In bf16 with fast paths on flex,
     /// all tensors stay f32, and only matmuls may use bf16.
-    pub fn has_16_bit_tensors(&self) -> bool {
+    pub(crate) fn has_16_bit_tensors(&self) -> bool {
         match self.precision {
             Precision::F32 => false,
             Precision::F16 => true,

@@ -135,7 +135,7 @@ impl RunConfig {
     /// Returns settings that fine-tune a pretrained model on texts, with about a tenth of the usual
     /// learning rates. `text` names the model's tokeniser. If `text` has no training corpus, the
     /// caller must set its paths.
-    pub fn fine_tuning(text: TextConfig, model: TransformerConfig) -> Self {
+    pub(crate) fn fine_tuning(text: TextConfig, model: TransformerConfig) -> Self {
         let mut config = Self::text("small");
         config.data = DataConfig::Text(Box::new(text));
         config.model = model;

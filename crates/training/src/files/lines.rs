@@ -54,7 +54,7 @@ impl LineReader {
     /// # Errors
     ///
     /// If the file cannot be opened, or is a folder.
-    pub fn open_file(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open_file(path: &Path) -> io::Result<Self> {
         // On Unix, a folder can be opened like a file.
         if fs::metadata(path)?.is_dir() {
             return Err(io::Error::new(ErrorKind::IsADirectory, "it is a folder"));

@@ -17,7 +17,7 @@ pub struct Line {
 
 impl Line {
     /// Returns whether the line is empty or has only white space.
-    pub fn is_blank(&self) -> bool {
+    pub(crate) fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
 

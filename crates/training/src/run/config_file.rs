@@ -16,7 +16,7 @@ use crate::files::read_regular;
 /// # Errors
 ///
 /// If the folder is not a run's, or if the file cannot be read.
-pub fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
+pub(crate) fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
     const HINT: &str = "name the folder of a run, such as runs/copy-1";
     let path = folder.join(CONFIG);
     let wrong = if !folder.exists() {

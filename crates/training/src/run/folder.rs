@@ -192,7 +192,7 @@ impl RunFolder {
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub fn clear_metrics(&mut self) -> Result<()> {
+    pub(crate) fn clear_metrics(&mut self) -> Result<()> {
         self.write(|files| files.metrics.clear().context(CANNOT_LOG))
     }
 
@@ -230,7 +230,7 @@ impl RunFolder {
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub fn record_progress(&mut self, step: usize, end: Option<&EndReason>) -> Result<()> {
+    pub(crate) fn record_progress(&mut self, step: usize, end: Option<&EndReason>) -> Result<()> {
         let reason = end.map(ToString::to_string);
         self.write(|files| {
             let change = |current: &mut RunStatus| (current.step, current.reason) = (step, reason);

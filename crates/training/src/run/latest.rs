@@ -15,7 +15,7 @@ pub const RUNS: &str = "runs";
 pub(super) const CACHE: &str = "cache";
 
 /// Name that stands for the run that was changed last.
-pub const LATEST: &str = "latest";
+pub(crate) const LATEST: &str = "latest";
 
 /// Returns the folders in `parent` that hold a run or some of its files, in no particular order.
 ///

@@ -19,13 +19,13 @@ pub const METRICS: &str = "metrics.jsonl";
 pub(super) const DAMAGED: &str = "metrics.damaged.jsonl";
 
 /// Results of the finished run.
-pub const SUMMARY: &str = "summary.json";
+pub(crate) const SUMMARY: &str = "summary.json";
 
 /// Status of the run, and why it ended.
 pub const STATUS: &str = "status.json";
 
 /// Where and how each process of the run was started or resumed.
-pub const ENVIRONMENT: &str = "environment.json";
+pub(crate) const ENVIRONMENT: &str = "environment.json";
 
 /// Scores by sequence length.
 pub const LENGTHS: &str = "lengths.json";

@@ -27,7 +27,8 @@ pub mod tensorboard;
 #[cfg(test)]
 mod tests;
 
-pub use config_file::{read_config, read_config_json};
+pub use config_file::read_config;
+pub(crate) use config_file::read_config_json;
 pub use curves::{CURVES, Curves, MetricsLine, Point, read_metrics};
 pub use data::{COMPARED, RunData, labels, seed_groups};
 pub use environment::{Environment, read_environments};

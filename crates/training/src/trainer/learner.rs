@@ -85,7 +85,7 @@ impl Learner {
 
     /// Returns the model to evaluate, in the precision of the run. Its parameters are the moving
     /// averages if the run has them.
-    pub fn evaluated_model(&self) -> Transformer {
+    pub(crate) fn evaluated_model(&self) -> Transformer {
         let model = match &self.average {
             Some(average) => average.module.clone(),
             None => self.model().valid(),

@@ -83,7 +83,7 @@ impl TextConfig {
     }
 
     /// Returns the options for reading the corpora.
-    pub fn read_options(&self) -> ReadOptions {
+    pub(crate) fn read_options(&self) -> ReadOptions {
         ReadOptions {
             lossy: self.lossy,
             truncates: self.overlong == Overlong::Cut,

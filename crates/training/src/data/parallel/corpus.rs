@@ -29,7 +29,7 @@ pub struct Corpus {
 
 impl Corpus {
     /// A corpus without files.
-    pub const EMPTY: Self = Self {
+    pub(crate) const EMPTY: Self = Self {
         source: PathBuf::new(),
         target: None,
         fields: None,

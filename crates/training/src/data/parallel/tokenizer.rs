@@ -115,7 +115,7 @@ impl Tokenizer {
     /// # Errors
     ///
     /// In the same cases as [`read`](Self::read), or if the file has another SHA-256.
-    pub fn read_known(path: &Path, hash: &str, otherwise: &str) -> Result<Self, UsageError> {
+    pub(crate) fn read_known(path: &Path, hash: &str, otherwise: &str) -> Result<Self, UsageError> {
         let json = read_json(path)?;
         if sha256(&json) != hash {
             return Err(UsageError::new("tokeniser", path.display(), otherwise));
@@ -228,7 +228,7 @@ impl Tokenizer {
     }
 
     /// Returns the ids of several texts. All threads share the work.
-    pub fn encode_all(&self, texts: Vec<String>) -> Vec<Vec<u32>> {
+    pub(crate) fn encode_all(&self, texts: Vec<String>) -> Vec<Vec<u32>> {
         let encode = |text: &String| self.encode(text);
         texts.par_iter().map(encode).collect()
     }

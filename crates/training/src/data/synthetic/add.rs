@@ -12,7 +12,7 @@ use crate::error::{UsageError, check_bounds};
 use crate::setting::{settings, whole};
 
 /// The task of adding two numbers.
-pub const ADD: TaskEntry<AddConfig> = TaskEntry {
+pub(crate) const ADD: TaskEntry<AddConfig> = TaskEntry {
     name: "add",
     summary: "The target is the sum of two decimal numbers, digit by digit",
     settings: AddConfig::default,

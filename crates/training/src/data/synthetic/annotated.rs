@@ -10,7 +10,7 @@ use crate::data::DataRng;
 use crate::setting::settings;
 
 /// The Annotated Transformer's copy task.
-pub const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
+pub(crate) const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
     name: "annotated-copy",
     summary: "The copy task of the Annotated Transformer, edition of 2018",
     settings: AnnotatedConfig::default,

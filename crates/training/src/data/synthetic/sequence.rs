@@ -12,7 +12,7 @@ use crate::error::{UsageError, check_bounds};
 use crate::setting::{settings, whole};
 
 /// The copy task.
-pub const COPY: TaskEntry<SequenceConfig> = TaskEntry {
+pub(crate) const COPY: TaskEntry<SequenceConfig> = TaskEntry {
     name: "copy",
     summary: "The target is the source",
     settings: SequenceConfig::default,
@@ -21,7 +21,7 @@ pub const COPY: TaskEntry<SequenceConfig> = TaskEntry {
 };
 
 /// The reverse task.
-pub const REVERSE: TaskEntry<SequenceConfig> = TaskEntry {
+pub(crate) const REVERSE: TaskEntry<SequenceConfig> = TaskEntry {
     name: "reverse",
     summary: "The target is the source backwards",
     settings: SequenceConfig::default,
@@ -37,7 +37,7 @@ pub const REVERSE: TaskEntry<SequenceConfig> = TaskEntry {
 };
 
 /// The sort task, with half as many symbols as the copy task, and shorter sequences.
-pub const SORT: TaskEntry<SequenceConfig> = TaskEntry {
+pub(crate) const SORT: TaskEntry<SequenceConfig> = TaskEntry {
     name: "sort",
     summary: "The target has the symbols of the source in increasing order",
     settings: || SequenceConfig {

@@ -97,7 +97,7 @@ pub fn example(task: &dyn SyntheticTask, seed: u64, split: Split, index: u64) ->
 
 /// Returns whether drawing pairs finds a source of every split. If a task has very few sources, all
 /// of them may be in the same split.
-pub fn has_all_splits(task: &dyn SyntheticTask) -> bool {
+pub(crate) fn has_all_splits(task: &dyn SyntheticTask) -> bool {
     Split::ALL.into_iter().all(|split| {
         let mut rng = generator(0, split, 0);
         first_of(task, split, || task.draw(&mut rng)).is_some()

@@ -22,7 +22,7 @@ use crate::setting::shown;
 pub const MODEL: &str = "model.safetensors";
 
 /// File of the parameters' moving average, in safetensors format; missing if the run has none.
-pub const AVERAGE: &str = "average.safetensors";
+pub(crate) const AVERAGE: &str = "average.safetensors";
 
 /// File of the optimizer's moments, in safetensors format.
 pub const OPTIMIZER: &str = "optimizer.safetensors";

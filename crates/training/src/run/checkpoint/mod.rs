@@ -5,10 +5,11 @@ mod selector;
 mod store;
 mod trained;
 
-pub use contents::{AVERAGE, MODEL, OPTIMIZER, STATE, newest, of_model, read_state};
+pub(crate) use contents::AVERAGE;
+pub use contents::{MODEL, OPTIMIZER, STATE, newest, of_model, read_state};
 pub(crate) use contents::{check_config, first_infinite, read_parameters, restored};
 pub use selector::CheckpointSelector;
-pub use store::{CheckpointError, Checkpoints, Content, FORMAT, LoadedCheckpoint};
+pub use store::{CheckpointError, Checkpoints, Content, LoadedCheckpoint};
 pub use trained::{TrainedRun, load_model};
 
 pub use super::layout::CONFIG;

@@ -21,7 +21,7 @@ use crate::run::layout::{CHECKPOINTS, CONFIG};
 use manifest::{FileEntry, Manifest};
 
 /// Version of the checkpoint format.
-pub const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 1;
 
 const MANIFEST: &str = "manifest.json";
 
@@ -265,7 +265,7 @@ impl Checkpoints {
     /// # Errors
     ///
     /// If a checkpoint cannot be removed.
-    pub fn prune(&self, keep: usize, also: &[usize]) -> Result<()> {
+    pub(crate) fn prune(&self, keep: usize, also: &[usize]) -> Result<()> {
         let steps = self.steps();
         let old = &steps[..steps.len().saturating_sub(keep)];
         let mut old = old.iter().filter(|step| !also.contains(step));
@@ -278,7 +278,7 @@ impl Checkpoints {
     /// # Errors
     ///
     /// If a checkpoint cannot be removed.
-    pub fn remove_after(&self, step: usize) -> Result<()> {
+    pub(crate) fn remove_after(&self, step: usize) -> Result<()> {
         let mut newer = self.steps().into_iter().filter(|&newer| newer > step);
         newer.try_for_each(|newer| self.remove(newer))
     }
@@ -294,7 +294,7 @@ impl Checkpoints {
 
     /// Removes checkpoints that a killed process left half written, and restores the checkpoints
     /// that they would have replaced.
-    pub fn tidy(&self) {
+    pub(crate) fn tidy(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_str().and_then(|name| name.strip_prefix(".step-"));
