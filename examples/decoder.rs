@@ -5,13 +5,14 @@
 
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use transformer::inspect::top_k;
-use transformer::{Memory, TransformerConfig};
+use transformer::{DecoderConfig, Memory};
 
 fn main() -> Result<(), transformer::ConfigError> {
     let device = Device::flex();
     device.seed(42);
-    let config = TransformerConfig::new(10_000, 10_000).with_max_len(100);
-    let decoder = config.init_decoder(&device)?;
+    let decoder = DecoderConfig::new(10_000, 512, 2048, 8, 6)
+        .with_max_len(100)
+        .init(&device)?;
 
     let target = Tensor::<2, Int>::random([2, 15], Distribution::Uniform(1.0, 10_000.0), &device);
     let noise = Tensor::<3>::random([2, 20, 512], Distribution::Normal(0.0, 1.0), &device);

@@ -5,13 +5,15 @@
 
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use transformer::inspect::TensorStats;
-use transformer::{AttentionMask, TransformerConfig};
+use transformer::{AttentionMask, EncoderConfig};
 
 fn main() -> Result<(), transformer::ConfigError> {
     let device = Device::flex();
     device.seed(42);
-    let config = TransformerConfig::new(10_000, 10_000).with_max_len(100);
-    let encoder = config.init_encoder(&device)?;
+    let encoder = EncoderConfig::new(512, 2048, 8, 6)
+        .with_vocab_size(10_000)
+        .with_max_len(100)
+        .init(&device)?;
 
     let source = Tensor::<2, Int>::random([2, 20], Distribution::Uniform(1.0, 10_000.0), &device);
     let mask = AttentionMask::of_lengths(&[20, 20], &device);

@@ -4,23 +4,20 @@
 //!     cargo run --release -p examples --example input_layer
 
 use burn::tensor::{Device, Int, Tensor};
-use transformer::{InputLayer, TransformerConfig};
+use transformer::{AttentionConfig, InputConfig};
 
 fn main() -> Result<(), transformer::ConfigError> {
     let device = Device::flex();
-    let vocab_size = 1000;
-    let config = TransformerConfig::new(vocab_size, vocab_size)
-        .with_d_model(512)
-        .with_max_len(100)
-        .with_scale_embeddings(false);
-
     // 512 dimensions cannot be divided into three heads, so the configuration is not valid.
-    let error = config.clone().with_n_heads(3).validate().unwrap_err();
+    let error = AttentionConfig::new(512, 3).validate().unwrap_err();
     println!("with 3 heads: {error}");
 
     // The three ids stand for "I love AI".
     let ids = Tensor::<2, Int>::from_data([[12, 45, 88]], &device);
-    let input = InputLayer::init(vocab_size, &config, &device)?;
+    let input = InputConfig::new(512)
+        .with_vocab_size(Some(1000))
+        .with_scale(false)
+        .init(&device)?;
     let x = input.forward(ids.clone(), 0);
     println!("ids:     {:?}", ids.dims());
     println!("vectors: {:?}", x.dims());

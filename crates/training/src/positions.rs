@@ -21,15 +21,10 @@ pub fn max_tokens(config: &TransformerConfig) -> usize {
 
 /// Returns the model with positions for at least `tokens` tokens.
 ///
-/// A model with learned positions is returned unchanged, because its table cannot grow. `config` is
-/// the model's configuration.
-pub fn with_room<'a>(
-    model: &'a Transformer,
-    config: &TransformerConfig,
-    tokens: usize,
-) -> Cow<'a, Transformer> {
+/// A model with learned positions is returned unchanged, because its table cannot grow.
+pub fn with_room(model: &Transformer, tokens: usize) -> Cow<'_, Transformer> {
     match model.encoder.max_len() {
-        Some(max_len) if max_len < tokens => Cow::Owned(model.clone().with_max_len(config, tokens)),
+        Some(max_len) if max_len < tokens => Cow::Owned(model.clone().with_max_len(tokens)),
         _ => Cow::Borrowed(model),
     }
 }
@@ -83,7 +78,7 @@ mod tests {
             assert_eq!(max_tokens(&config.model), expected);
             let model = config.model.init_seeded(0, &Device::flex()).unwrap();
             for (tokens, enough) in [(5, 18), (18, 18), (40, 40.min(expected))] {
-                let found = with_room(&model, &config.model, tokens);
+                let found = with_room(&model, tokens);
                 assert_eq!(found.decoder.max_len(), Some(enough));
             }
         }

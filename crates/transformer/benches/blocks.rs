@@ -8,8 +8,6 @@ use std::hint::black_box;
 
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use criterion::{Criterion, criterion_group, criterion_main};
-use transformer::attention::{CrossAttention, SelfAttention};
-use transformer::feed_forward::FeedForward;
 use transformer::{AttentionMask, CrossEntropy, TransformerConfig};
 
 const BATCH: usize = 16;
@@ -35,9 +33,10 @@ fn blocks(criterion: &mut Criterion) {
     let valid = "the configuration is valid";
     let model = config.init_seeded(0, &device).expect(valid);
     let (encoder, decoder) = (&model.encoder, &model.decoder);
-    let self_attention = SelfAttention::init(&config, &device).expect(valid);
-    let cross_attention = CrossAttention::init(&config, &device).expect(valid);
-    let feed_forward = FeedForward::init(&config, &device).expect(valid);
+    let layer = config.encoder().layer;
+    let self_attention = layer.attention.init_self_attention(&device).expect(valid);
+    let cross_attention = layer.attention.init_cross_attention(&device).expect(valid);
+    let feed_forward = layer.feed_forward.init(&device).expect(valid);
     let loss = CrossEntropy::new(0.1).expect(valid);
 
     let (x, states) = (
@@ -65,7 +64,7 @@ fn blocks(criterion: &mut Criterion) {
             backward(encoder.input.forward(ids.clone(), 0))
         });
         bench("self-attention", &|| {
-            backward(self_attention.forward(x.clone(), Some(&mask)));
+            backward(self_attention.forward(x.clone(), Some(&mask), None));
         });
         bench("cross-attention", &|| {
             backward(cross_attention.forward(x.clone(), states.clone(), None));
@@ -74,11 +73,11 @@ fn blocks(criterion: &mut Criterion) {
             backward(feed_forward.forward(x.clone()))
         });
         bench("encoder layer", &|| {
-            backward(encoder.forward_vectors(x.clone(), None));
+            backward(encoder.forward_layers(x.clone(), None));
         });
         bench("decoder layer", &|| {
             let mut cache = decoder.new_cache();
-            backward(decoder.forward_vectors(x.clone(), &memory, &mut cache));
+            backward(decoder.forward_layers(x.clone(), &memory, &mut cache));
         });
         bench("generator", &|| backward(decoder.logits(x.clone())));
         bench("loss", &|| {

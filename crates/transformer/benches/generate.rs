@@ -70,7 +70,9 @@ fn prompt(criterion: &mut Criterion) {
         .with_d_ff(1024)
         .with_n_decoder_layers(4)
         .with_max_len(520)
-        .init_decoder_only(&Device::flex())
+        .decoder()
+        .with_cross_attention(false)
+        .init(&Device::flex())
         .expect("the configuration is valid");
     let prompt: Vec<u32> = (0..512).map(|i| i * 61 % 32_000).collect();
     let config = GenerateConfig::new(513);

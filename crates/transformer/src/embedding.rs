@@ -7,7 +7,7 @@ use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Embedding};
 use burn::tensor::{Device, Int, Tensor};
 
-use crate::config::TransformerConfig;
+use crate::config::InputConfig;
 use crate::dropout::dropout;
 use crate::error::ConfigError;
 use crate::init::Init;
@@ -17,7 +17,8 @@ use crate::position::PositionEncoding;
 /// Token embedding and positional encoding.
 #[derive(Module, Debug)]
 pub struct InputLayer {
-    /// Embedding table `[V, D]`; `None` in an encoder that shares the decoder's table.
+    /// Embedding table `[V, D]`; `None` for vectors, and in an encoder that shares the decoder's
+    /// table.
     pub embedding: Option<Embedding>,
     /// Positional encoding that is added to the embeddings; `None` if positions act in
     /// self-attention or are not encoded.
@@ -30,58 +31,44 @@ pub struct InputLayer {
     scale: Option<f64>,
 }
 
-impl InputLayer {
-    /// Builds an input layer for a vocabulary of `vocab_size` tokens.
+impl InputConfig {
+    /// Builds the input layer.
     ///
     /// With [`Positions::SinusoidalFairseq`](crate::Positions::SinusoidalFairseq), positions count
     /// padding like any other token, as in a decoder.
     ///
     /// # Errors
     ///
-    /// The configuration is not valid (see [`TransformerConfig::validate`]), or `vocab_size` is 0.
-    pub fn init(
-        vocab_size: usize,
-        config: &TransformerConfig,
-        device: &Device,
-    ) -> Result<Self, ConfigError> {
-        config.validate()?;
-        if vocab_size == 0 {
-            return Err(ConfigError::new("vocab_size", 0, "at least 1"));
-        }
-        Ok(Self::build(
-            Some(vocab_size),
-            config,
-            true,
-            &mut Init::new(device),
-        ))
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> Result<InputLayer, ConfigError> {
+        self.validate()?;
+        Ok(InputLayer::build(self, true, false, &mut Init::new(device)))
     }
+}
 
-    /// Builds the layer of the decoder (`is_causal`) or the encoder, without an embedding table if
-    /// `vocab_size` is `None`.
+impl InputLayer {
+    /// Builds the layer of the decoder (`is_causal`) or the encoder. A table that is a generator's
+    /// weight, too, has `small` elements.
     pub(crate) fn build(
-        vocab_size: Option<usize>,
-        config: &TransformerConfig,
+        config: &InputConfig,
         is_causal: bool,
+        small: bool,
         init: &mut Init,
     ) -> Self {
+        let d_model = config.d_model;
         Self {
-            embedding: vocab_size.map(|n| {
+            embedding: config.vocab_size.map(|n| {
                 // Embeddings that are not multiplied by `sqrt(D)`, as in T5, begin with variance 1,
-                // because smaller embeddings would slow training down. The exceptions are models
-                // whose generator shares a table without `scale_logits`: with variance 1, the
-                // logits would be too large.
-                let is_shared = config.weight_tying.shares_generator();
-                let is_unit = !config.scale_embeddings && (config.scale_logits || !is_shared);
-                init.embedding(n, config.d_model, is_unit)
+                // because smaller embeddings would slow training down.
+                init.embedding(n, d_model, !config.scale && !small)
             }),
-            position: PositionEncoding::build(config, is_causal, init),
+            position: PositionEncoding::build(&config.positions, d_model, is_causal, init),
             norm: config
-                .embedding_norm
-                .then(|| LayerNorm::build(config, init)),
+                .norm
+                .as_ref()
+                .map(|norm| LayerNorm::build(norm, init.device())),
             dropout: DropoutConfig::new(config.dropout).init(),
-            scale: config
-                .scale_embeddings
-                .then(|| (config.d_model as f64).sqrt()),
+            scale: config.scale.then(|| (d_model as f64).sqrt()),
         }
     }
 
@@ -117,16 +104,61 @@ impl InputLayer {
         table: Tensor<2>,
         offset: usize,
     ) -> Tensor<3> {
-        let mut x = fused::embedding(table, ids.clone());
-        if let Some(scale) = self.scale {
-            x = x * scale;
-        }
+        let mut x = self.scaled(table, ids.clone());
         if let Some(position) = &self.position {
             x = x + position.of_tokens(ids, offset);
         }
-        if let Some(norm) = &self.norm {
-            x = norm.forward(x);
+        self.finish(x)
+    }
+
+    /// Embeds `ids` without positions, norm and dropout, for
+    /// [`forward_vectors`](Self::forward_vectors): other embeddings may be added before.
+    ///
+    /// # Shapes
+    ///
+    /// - ids: `[B, T]`
+    /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// If the layer has no embedding table.
+    pub fn embed(&self, ids: Tensor<2, Int>) -> Tensor<3> {
+        self.scaled(self.table(), ids)
+    }
+
+    /// Returns the embeddings, multiplied by `sqrt(D)` if the layer scales them.
+    fn scaled(&self, table: Tensor<2>, ids: Tensor<2, Int>) -> Tensor<3> {
+        let x = fused::embedding(table, ids);
+        match self.scale {
+            Some(scale) => x * scale,
+            None => x,
         }
+    }
+
+    /// Adds positions `offset..offset + T` to vectors, which are not multiplied by `sqrt(D)`, and
+    /// applies norm and dropout.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, T, D]`
+    /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// If `offset + T` exceeds the `max_len` of the positional encoding that is added.
+    pub fn forward_vectors(&self, x: Tensor<3>, offset: usize) -> Tensor<3> {
+        let length = x.dims()[1];
+        self.finish(match &self.position {
+            Some(position) => x + position.forward(offset, length).unsqueeze(),
+            None => x,
+        })
+    }
+
+    fn finish(&self, x: Tensor<3>) -> Tensor<3> {
+        let x = match &self.norm {
+            Some(norm) => norm.forward(x),
+            None => x,
+        };
         dropout(&self.dropout, x)
     }
 
@@ -138,7 +170,7 @@ impl InputLayer {
     pub fn table(&self) -> Tensor<2> {
         self.embedding
             .as_ref()
-            .expect("this input layer has no embedding table, because it shares its decoder's: encode through `Transformer::encode`")
+            .expect("this input layer has no embedding table: an encoder that shares its decoder's encodes through `Transformer::encode`, one of vectors through `forward_vectors`")
             .weight
             .val()
     }

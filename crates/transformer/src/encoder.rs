@@ -4,14 +4,14 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::attention::SelfAttention;
-use crate::config::{TransformerConfig, WeightTying};
+use crate::config::{EncoderConfig, LayerConfig};
 use crate::embedding::InputLayer;
 use crate::error::ConfigError;
 use crate::feed_forward::FeedForward;
 use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::norm::LayerNorm;
-use crate::position::{self, AttentionPosition, PositionTerm};
+use crate::position::{self, AttentionPosition, PositionEncoding, PositionTerm};
 use crate::residual::{Residual, Stream};
 use crate::trace::LayerTrace;
 
@@ -28,37 +28,44 @@ pub struct EncoderLayer {
     pub feed_forward_residual: Residual,
 }
 
-impl EncoderLayer {
-    /// Builds one layer.
+impl LayerConfig {
+    /// Builds one encoder layer.
     ///
     /// # Errors
     ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self::build(config, &mut Init::new(device)))
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init_encoder_layer(&self, device: &Device) -> Result<EncoderLayer, ConfigError> {
+        self.validate()?;
+        Ok(EncoderLayer::build(self, &mut Init::new(device)))
     }
+}
 
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+impl EncoderLayer {
+    pub(crate) fn build(config: &LayerConfig, init: &mut Init) -> Self {
         Self {
-            self_attention: SelfAttention::build(config, init),
-            self_attention_residual: Residual::build(config, init),
-            feed_forward: FeedForward::build(config, init),
-            feed_forward_residual: Residual::build(config, init),
+            self_attention: SelfAttention::build(&config.attention, init),
+            self_attention_residual: Residual::build(config, init.device()),
+            feed_forward: FeedForward::build(&config.feed_forward, init),
+            feed_forward_residual: Residual::build(config, init.device()),
         }
     }
 
     /// Runs the layer.
     ///
-    /// Rotary, relative and ALiBi positions are not applied.
-    ///
     /// # Shapes
     ///
     /// - x: `[B, S, D]`
     /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked
+    /// - position: that of `S` tokens after 0 earlier ones, from
+    ///   [`AttentionPosition::forward`]; `None` without positions in attention
     /// - output: `[B, S, D]`
-    pub fn forward(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
-        self.run(x.into(), mask, None, None).sum()
+    pub fn forward(
+        &self,
+        x: Tensor<3>,
+        mask: Option<&AttentionMask>,
+        position: Option<&PositionTerm>,
+    ) -> Tensor<3> {
+        self.run(x.into(), mask, position, None).sum()
     }
 
     fn run(
@@ -91,16 +98,15 @@ impl EncoderLayer {
     }
 }
 
-impl TransformerConfig {
-    /// Builds an encoder without a decoder.
-    ///
-    /// The configuration's weight tying is ignored.
+impl EncoderConfig {
+    /// Builds an encoder with random parameters, seeded from the device's random generator.
     ///
     /// # Errors
     ///
     /// The configuration is not valid: see [`validate`](Self::validate).
-    pub fn init_encoder(&self, device: &Device) -> Result<Encoder, ConfigError> {
-        Encoder::init(self, device)
+    pub fn init(&self, device: &Device) -> Result<Encoder, ConfigError> {
+        self.validate()?;
+        Ok(Encoder::build(self, &mut Init::new(device)))
     }
 }
 
@@ -115,34 +121,43 @@ pub struct Encoder {
     pub final_norm: Option<LayerNorm>,
     /// Rotary, relative or ALiBi positions, which act in self-attention; `None` without them.
     pub attention_position: Option<AttentionPosition>,
+    #[module(skip)]
+    config: EncoderConfig,
 }
 
 impl Encoder {
-    /// Builds an encoder without a decoder.
-    ///
-    /// The configuration's weight tying is ignored.
-    ///
-    /// # Errors
-    ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        // Without a decoder, no table can be shared.
-        let config = config.clone().with_weight_tying(WeightTying::None);
-        config.validate()?;
-        Ok(Self::build(&config, &mut Init::new(device)))
+    pub(crate) fn build(config: &EncoderConfig, init: &mut Init) -> Self {
+        let (positions, attention) = (&config.input.positions, &config.layer.attention);
+        Self {
+            input: InputLayer::build(&config.input, false, false, init),
+            layers: (0..config.n_layers)
+                .map(|_| EncoderLayer::build(&config.layer, init))
+                .collect(),
+            final_norm: config
+                .final_norm
+                .as_ref()
+                .map(|norm| LayerNorm::build(norm, init.device())),
+            attention_position: AttentionPosition::build(positions, attention, false, init),
+            config: config.clone(),
+        }
     }
 
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
-        let own_table = !config.weight_tying.shares_source();
-        let vocab_size = own_table.then_some(config.source_vocab_size);
-        Self {
-            input: InputLayer::build(vocab_size, config, false, init),
-            layers: (0..config.n_encoder_layers)
-                .map(|_| EncoderLayer::build(config, init))
-                .collect(),
-            final_norm: config.final_norm.then(|| LayerNorm::build(config, init)),
-            attention_position: AttentionPosition::build(config, false, init),
+    /// Returns the configuration with which the encoder was built.
+    pub fn config(&self) -> &EncoderConfig {
+        &self.config
+    }
+
+    /// Recomputes positions for sequences of up to `max_len`, unless they are parameters.
+    pub(crate) fn with_max_len(mut self, max_len: usize, init: &mut Init) -> Self {
+        let (input, layer) = (&mut self.config.input, &self.config.layer);
+        if input.positions.is_computed() {
+            input.positions.max_len = max_len;
+            let (positions, attention) = (&input.positions, &layer.attention);
+            let added = PositionEncoding::build(positions, input.d_model, false, init);
+            self.input.position = added;
+            self.attention_position = AttentionPosition::build(positions, attention, false, init);
         }
+        self
     }
 
     /// Returns the maximum length of a source, in tokens; `None` if any length is possible.
@@ -166,12 +181,25 @@ impl Encoder {
     ///
     /// If `S` exceeds `max_len`, or the encoder shares its decoder's embedding table.
     pub fn forward(&self, ids: Tensor<2, Int>, mask: Option<&AttentionMask>) -> Tensor<3> {
-        self.forward_vectors(self.input.forward(ids, 0), mask)
+        self.forward_layers(self.input.forward(ids, 0), mask)
     }
 
-    /// Encodes vectors instead of tokens.
+    /// Encodes vectors instead of tokens: adds positions, as for tokens, and runs the layers.
     ///
-    /// The input layer is skipped: no positional encoding is added to the vectors.
+    /// # Shapes
+    ///
+    /// - x: `[B, S, D]`
+    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked
+    /// - output: `[B, S, D]`
+    ///
+    /// # Panics
+    ///
+    /// If `S` exceeds `max_len`.
+    pub fn forward_vectors(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
+        self.forward_layers(self.input.forward_vectors(x, 0), mask)
+    }
+
+    /// Runs the layers and the final norm alone, on the output of an input layer.
     ///
     /// # Shapes
     ///
@@ -182,11 +210,12 @@ impl Encoder {
     /// # Panics
     ///
     /// If the encoder has rotary positions and `S` exceeds `max_len`.
-    pub fn forward_vectors(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
+    pub fn forward_layers(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
         self.run(x, mask, None)
     }
 
-    /// Encodes vectors, and also returns the intermediate values of every layer.
+    /// Runs the layers as [`forward_layers`](Self::forward_layers), and also returns the
+    /// intermediate values of every layer.
     ///
     /// # Shapes
     ///

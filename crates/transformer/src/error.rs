@@ -23,6 +23,7 @@ pub(crate) fn number(value: f64) -> String {
 /// assert_eq!(error.to_string(), "n_heads is 3, but must be a divisor of d_model (512)");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConfigError {
     /// Name of the setting, for example of a field of
     /// [`TransformerConfig`](crate::TransformerConfig) or
@@ -65,6 +66,7 @@ impl std::error::Error for ConfigError {}
 
 /// An error in the token ids given to a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InputError {
     /// A token id is outside the vocabulary.
     #[error(

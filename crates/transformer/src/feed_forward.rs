@@ -8,7 +8,7 @@ use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear};
 use burn::tensor::{Device, Tensor};
 
-use crate::config::{Activation, TransformerConfig};
+use crate::config::{Activation, FeedForwardConfig};
 use crate::dropout::probability;
 use crate::error::ConfigError;
 use crate::init::Init;
@@ -28,18 +28,20 @@ pub struct FeedForward {
     activation: Activation,
 }
 
-impl FeedForward {
+impl FeedForwardConfig {
     /// Builds the network.
     ///
     /// # Errors
     ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self::build(config, &mut Init::new(device)))
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> Result<FeedForward, ConfigError> {
+        self.validate()?;
+        Ok(FeedForward::build(self, &mut Init::new(device)))
     }
+}
 
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+impl FeedForward {
+    pub(crate) fn build(config: &FeedForwardConfig, init: &mut Init) -> Self {
         let gate_and_value = [(config.d_ff, 1.0); 2];
         let parts = if config.activation.is_gated() { 2 } else { 1 };
         Self {

@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
-use crate::config::TransformerConfig;
+use crate::config::GeneratorConfig;
 use crate::error::ConfigError;
 use crate::init::Init;
 
@@ -20,26 +20,25 @@ pub struct Generator {
     scale: Option<f64>,
 }
 
-impl Generator {
-    /// Builds a generator for `target_vocab_size` tokens.
-    ///
-    /// The generator has no weight if the configuration ties it to the embedding.
+impl GeneratorConfig {
+    /// Builds the generator; without a weight if it is tied.
     ///
     /// # Errors
     ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self::build(config, &mut Init::new(device)))
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> Result<Generator, ConfigError> {
+        self.validate()?;
+        Ok(Generator::build(self, &mut Init::new(device)))
     }
+}
 
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
-        let (d_model, vocab_size) = (config.d_model, config.target_vocab_size);
-        let own_weight = !config.weight_tying.shares_generator();
+impl Generator {
+    pub(crate) fn build(config: &GeneratorConfig, init: &mut Init) -> Self {
+        let (d_model, vocab_size) = (config.d_model, config.vocab_size);
         Self {
-            weight: own_weight.then(|| init.xavier(d_model, vocab_size)),
-            bias: config.logits_bias.then(|| init.bias(d_model, vocab_size)),
-            scale: config.scale_logits.then(|| 1.0 / (d_model as f64).sqrt()),
+            weight: (!config.is_tied).then(|| init.xavier(d_model, vocab_size)),
+            bias: config.bias.then(|| init.bias(d_model, vocab_size)),
+            scale: config.scale.then(|| 1.0 / (d_model as f64).sqrt()),
         }
     }
 

@@ -12,13 +12,16 @@ use burn::tensor::{Device, Distribution, Tensor, TensorData};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
+use crate::config::PositionConfig;
+
 /// Draws the initial parameters of one model.
 pub(crate) struct Init<'a> {
     device: &'a Device,
     /// Random generator of matrices and biases; `None` sets them to 0 instead.
     rng: Option<ChaCha8Rng>,
-    /// Sinusoidal position table, shared by encoder and decoder; `None` until it is computed.
-    pub sinusoid: Option<Tensor<2>>,
+    /// The last sinusoidal position table, which encoder and decoder share if they have the same
+    /// positions; `None` until it is computed.
+    sinusoid: Option<(PositionConfig, usize, Tensor<2>)>,
 }
 
 impl<'a> Init<'a> {
@@ -58,6 +61,24 @@ impl<'a> Init<'a> {
 
     pub fn device(&self) -> &Device {
         self.device
+    }
+
+    /// Returns the sinusoidal position table `[max_len, D]`, which `compute` returns for a
+    /// configuration and a width.
+    pub fn sinusoid(
+        &mut self,
+        config: &PositionConfig,
+        d_model: usize,
+        compute: fn(&PositionConfig, usize) -> TensorData,
+    ) -> Tensor<2> {
+        match &self.sinusoid {
+            Some((of, width, table)) if of == config && *width == d_model => table.clone(),
+            _ => {
+                let table = Tensor::from_data(compute(config, d_model), self.device);
+                self.sinusoid = Some((config.clone(), d_model, table.clone()));
+                table
+            }
+        }
     }
 
     /// Draws a tensor whose elements are uniform in `[-bound, bound)`.

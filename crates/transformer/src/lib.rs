@@ -125,7 +125,9 @@ pub mod weights;
 
 pub use choice::Choice;
 pub use config::{
-    Activation, NormKind, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
+    Activation, AttentionConfig, DecoderConfig, EncoderConfig, FeedForwardConfig, GeneratorConfig,
+    InputConfig, LayerConfig, NormConfig, NormKind, NormPlacement, NormVariance, PositionConfig,
+    Positions, TransformerConfig, WeightTying,
 };
 pub use decoder::Decoder;
 pub use embedding::InputLayer;
@@ -133,7 +135,7 @@ pub use encoder::Encoder;
 pub use error::{ConfigError, InputError};
 pub use loss::CrossEntropy;
 pub use mask::AttentionMask;
-pub use memory::{DecoderCache, Memory};
+pub use memory::{DecoderCache, LayerCache, Memory};
 pub use model::Transformer;
 pub use norm::LayerNorm;
 pub use sequence::{IGNORE_INDEX, check_sequences, pad_sequences};

@@ -46,22 +46,11 @@ pub(crate) struct DecoderPass<'a> {
     pub index: TargetIndex,
 }
 
-impl<'a> DecoderPass<'a> {
-    /// Returns a pass over whole targets, with one target per source.
-    pub fn whole(mask: Option<&'a AttentionMask>, position: Option<&'a PositionTerm>) -> Self {
-        Self {
-            mask,
-            position,
-            index: TargetIndex::default(),
-        }
-    }
-}
-
-/// The cache of one decoder layer.
+/// The cache of one decoder layer, empty at first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LayerCache {
+pub struct LayerCache {
     /// Keys and values of the targets' earlier tokens.
-    pub self_attention: KeyValueCache,
+    pub(crate) self_attention: KeyValueCache,
     /// Keys and values of the memory, `[B, S, 2 G, K]`; `None` before the first pass, and without
     /// cross-attention.
     cross_attention: Option<Tensor<4>>,
@@ -74,7 +63,7 @@ impl LayerCache {
     ///
     /// If the cache holds a memory of another shape, or if `index.sources` is `None` and the number
     /// of sources is not `targets`.
-    pub fn project(
+    pub(crate) fn project(
         &mut self,
         attention: &CrossAttention,
         memory: &Memory,

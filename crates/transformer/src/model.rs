@@ -3,15 +3,13 @@
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 
-use crate::config::{Positions, TransformerConfig};
+use crate::config::TransformerConfig;
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, Memory};
-use crate::norm::LayerNorm;
-use crate::position::{AttentionPosition, PositionEncoding};
 
 impl TransformerConfig {
     /// Builds a model with random parameters, seeded from the device's random generator.
@@ -65,25 +63,50 @@ pub struct Transformer {
 impl Transformer {
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         Self {
-            encoder: Encoder::build(config, init),
-            decoder: Decoder::build(config, true, init),
+            encoder: Encoder::build(&config.encoder_of_model(), init),
+            decoder: Decoder::build(&config.decoder(), init),
         }
     }
 
-    /// Creates a model from an encoder and a decoder.
+    /// Creates a model from an encoder and a decoder, which may differ in everything but
+    /// `d_model`.
+    ///
+    /// If the encoder has no embedding table, sources are embedded by the decoder's.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::{DecoderConfig, EncoderConfig, Transformer};
+    ///
+    /// // A deep encoder for long sources, and a shallow decoder for short targets.
+    /// let device = Device::flex();
+    /// let encoder = EncoderConfig::new(32, 128, 4, 6).with_vocab_size(100).with_max_len(1000);
+    /// let decoder = DecoderConfig::new(90, 32, 64, 2, 1).with_max_len(50);
+    /// let model = Transformer::from_parts(encoder.init(&device)?, decoder.init(&device)?);
+    /// assert_eq!([model.encoder.max_len(), model.decoder.max_len()], [Some(1000), Some(50)]);
+    /// # Ok::<(), transformer::ConfigError>(())
+    /// ```
     ///
     /// # Panics
     ///
-    /// If the encoder's `d_model` differs from the decoder's, or a stack has no layers.
+    /// If the encoder's `d_model` differs from the decoder's, or the decoder has no
+    /// cross-attention.
     pub fn from_parts(encoder: Encoder, decoder: Decoder) -> Self {
-        let width = |norm: &LayerNorm| norm.gamma.dims()[0];
-        let encoder_width = width(&encoder.layers[0].self_attention_residual.norm);
-        let decoder_width = width(&decoder.layers[0].self_attention_residual.norm);
+        let [of_encoder, of_decoder] = [encoder.config().d_model(), decoder.config().d_model()];
         assert_eq!(
-            encoder_width, decoder_width,
-            "the encoder's d_model is {encoder_width}, but the decoder's is {decoder_width}"
+            of_encoder, of_decoder,
+            "the encoder's d_model is {of_encoder}, but the decoder's is {of_decoder}"
+        );
+        assert!(
+            decoder.config().cross_attention,
+            "the decoder has no cross-attention, which reads the encoder's output"
         );
         Self { encoder, decoder }
+    }
+
+    /// Returns the configuration of the model; `None` if its stacks differ in more than their
+    /// depth.
+    pub fn config(&self) -> Option<TransformerConfig> {
+        TransformerConfig::of_stacks(self.encoder.config(), self.decoder.config())
     }
 
     /// Returns the logits of the token that follows each target token, as in training.
@@ -126,7 +149,7 @@ impl Transformer {
     pub fn encode(&self, source: Tensor<2, Int>, source_mask: Option<&AttentionMask>) -> Memory {
         let x = self.embed_source(source);
         Memory {
-            states: self.encoder.forward_vectors(x, source_mask),
+            states: self.encoder.forward_layers(x, source_mask),
             mask: source_mask.cloned(),
         }
     }
@@ -185,10 +208,9 @@ impl Transformer {
 
     /// Returns the model with positional encoding for sequences of up to `max_len` tokens.
     ///
-    /// `config` must be the model's configuration. Sinusoidal and rotary positions are recomputed,
-    /// and the model keeps its parameters. A model with learned positions does not change, because
-    /// their table is a parameter. A model with relative positions, ALiBi or no positional encoding
-    /// does not change either, because it has no maximum length.
+    /// Sinusoidal and rotary positions are recomputed, and the model keeps its parameters. Learned
+    /// positions do not change, because their table is a parameter. A model with relative
+    /// positions, ALiBi or no positional encoding has no maximum length.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -197,30 +219,16 @@ impl Transformer {
     /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_max_len(8);
     /// let model = config.init_seeded(1, &Device::flex())?;
     /// assert_eq!(model.encoder.max_len(), Some(8));
-    /// let longer = model.with_max_len(&config, 100);
-    /// assert_eq!(longer.encoder.max_len(), Some(100));
+    /// assert_eq!(model.with_max_len(100).encoder.max_len(), Some(100));
     /// # Ok::<(), transformer::ConfigError>(())
     /// ```
-    pub fn with_max_len(mut self, config: &TransformerConfig, max_len: usize) -> Self {
-        if matches!(
-            config.positions,
-            Positions::Learned | Positions::Relative | Positions::Alibi
-        ) {
-            return self;
-        }
-        let config = config.clone().with_max_len(max_len);
+    pub fn with_max_len(self, max_len: usize) -> Self {
         let device = self.decoder.input.table().device();
         let mut init = Init::zeros(&device);
-        let (encoder, decoder) = (&mut self.encoder, &mut self.decoder);
-        let stacks = [
-            (&mut encoder.input, &mut encoder.attention_position, false),
-            (&mut decoder.input, &mut decoder.attention_position, true),
-        ];
-        for (input, in_attention, is_causal) in stacks {
-            input.position = PositionEncoding::build(&config, is_causal, &mut init);
-            *in_attention = AttentionPosition::build(&config, is_causal, &mut init);
+        Self {
+            encoder: self.encoder.with_max_len(max_len, &mut init),
+            decoder: self.decoder.with_max_len(max_len, &mut init),
         }
-        self
     }
 
     /// Returns the size of the source vocabulary, in tokens.

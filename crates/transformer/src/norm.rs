@@ -11,10 +11,10 @@
 //! multiplies `γ` by `sqrt((D - 1) / D)`, which gives the same result except for the effect of `ε`.
 
 use burn::module::{Module, Param};
-use burn::tensor::{FloatDType, Tensor};
+use burn::tensor::{Device, FloatDType, Tensor};
 
-use crate::config::{NormKind, NormVariance, TransformerConfig};
-use crate::init::Init;
+use crate::config::{NormConfig, NormKind, NormVariance};
+use crate::error::ConfigError;
 
 /// Layer normalisation or RMS normalisation of vectors.
 #[derive(Module, Debug)]
@@ -29,17 +29,27 @@ pub struct LayerNorm {
     scale: Option<f64>,
 }
 
+impl NormConfig {
+    /// Builds the norm, with scale 1 and shift 0.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> Result<LayerNorm, ConfigError> {
+        self.validate()?;
+        Ok(LayerNorm::build(self, device))
+    }
+}
+
 impl LayerNorm {
-    /// Builds the configured norm with scale 1 and shift 0.
-    pub(crate) fn build(config: &TransformerConfig, init: &Init) -> Self {
-        let device = init.device();
+    pub(crate) fn build(config: &NormConfig, device: &Device) -> Self {
         let d_model = config.d_model;
-        let is_unbiased = config.norm_variance == NormVariance::Unbiased;
+        let is_unbiased = config.variance == NormVariance::Unbiased;
         Self {
             gamma: Param::from_tensor(Tensor::ones([d_model], device)),
-            beta: (config.norm == NormKind::Layer)
+            beta: (config.kind == NormKind::Layer)
                 .then(|| Param::from_tensor(Tensor::zeros([d_model], device))),
-            epsilon: config.norm_epsilon,
+            epsilon: config.epsilon,
             scale: is_unbiased.then(|| ((d_model - 1) as f64 / d_model as f64).sqrt()),
         }
     }

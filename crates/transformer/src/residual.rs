@@ -3,11 +3,10 @@
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig};
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 
-use crate::config::{NormPlacement, TransformerConfig};
+use crate::config::{LayerConfig, NormPlacement};
 use crate::dropout::probability;
-use crate::init::Init;
 use crate::norm::LayerNorm;
 
 /// A residual block: a residual connection and a layer norm around a sublayer.
@@ -25,12 +24,38 @@ pub struct Residual {
 }
 
 impl Residual {
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+    /// Creates a block with a norm, and a dropout probability of the sublayer's output.
+    ///
+    /// ```
+    /// use burn::nn::LinearConfig;
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use transformer::residual::Residual;
+    /// use transformer::{NormConfig, NormPlacement};
+    ///
+    /// // An adapter, as a sublayer of one's own.
+    /// let device = Device::flex();
+    /// let adapter = LinearConfig::new(32, 32).init(&device);
+    /// let norm = NormConfig::new(32).init(&device)?;
+    /// let block = Residual::new(norm, NormPlacement::Pre, 0.1);
+    /// let x = Tensor::random([2, 5, 32], Distribution::Default, &device);
+    /// assert_eq!(block.forward(x, |x| adapter.forward(x)).dims(), [2, 5, 32]);
+    /// # Ok::<(), transformer::ConfigError>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If `dropout` is not in `[0, 1]`.
+    pub fn new(norm: LayerNorm, placement: NormPlacement, dropout: f64) -> Self {
         Self {
-            norm: LayerNorm::build(config, init),
-            dropout: DropoutConfig::new(config.dropout).init(),
-            placement: config.norm_placement,
+            norm,
+            dropout: DropoutConfig::new(dropout).init(),
+            placement,
         }
+    }
+
+    pub(crate) fn build(config: &LayerConfig, device: &Device) -> Self {
+        let norm = LayerNorm::build(&config.norm, device);
+        Self::new(norm, config.norm_placement, config.dropout)
     }
 
     /// Runs `sublayer` inside the block.

@@ -27,6 +27,7 @@ pub struct Vocabulary {
 
 /// An error in a vocabulary or its file.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum VocabularyError {
     /// A token occurs twice.
     #[error("token {token:?} occurs twice, as ids {first} and {second}: tokens must be unique")]

@@ -81,7 +81,11 @@ fn steps_compute_the_logits_of_the_full_pass() {
 fn steps_of_a_decoder_alone_compute_the_logits_of_the_full_pass() {
     let device = Device::flex();
     let _guard = common::seed(&device, 1);
-    let decoder = config().init_decoder_only(&device).unwrap();
+    let decoder = config()
+        .decoder()
+        .with_cross_attention(false)
+        .init(&device)
+        .unwrap();
     let ids = Tensor::<2, Int>::from_data([[1, 5, 9, 13]], &device);
     let full = decoder.forward(ids.clone(), None, &mut decoder.new_cache());
     let mut cache = decoder.new_cache();
@@ -241,7 +245,11 @@ fn a_cache_rejects_another_memory() {
 fn a_parent_that_does_not_exist_is_rejected() {
     let device = Device::flex();
     let _guard = common::seed(&device, 1);
-    let decoder = config().init_decoder_only(&device).unwrap();
+    let decoder = config()
+        .decoder()
+        .with_cross_attention(false)
+        .init(&device)
+        .unwrap();
     let mut cache = decoder.new_cache_with_capacity(5, 5);
     decoder.forward(Tensor::ones([2, 1], &device), None, &mut cache);
     cache.branch(&[4, 0]);

@@ -3,8 +3,8 @@
 use burn::config::Config;
 use burn::tensor::Device;
 use transformer::{
-    CrossEntropy, InputError, InputLayer, NormPlacement, Positions, TransformerConfig, WeightTying,
-    check_sequences,
+    CrossEntropy, InputConfig, InputError, NormPlacement, Positions, TransformerConfig,
+    WeightTying, check_sequences,
 };
 
 fn base() -> TransformerConfig {
@@ -101,18 +101,9 @@ fn errors_name_the_field_its_value_and_the_valid_values() {
     for (config, message) in cases {
         assert_eq!(config.validate().unwrap_err().to_string(), message);
         assert_eq!(config.init(&device).unwrap_err().to_string(), message);
-        assert_eq!(
-            config.init_decoder(&device).unwrap_err().to_string(),
-            message
-        );
-        if config.weight_tying == WeightTying::None {
-            assert_eq!(
-                config.init_encoder(&device).unwrap_err().to_string(),
-                message
-            );
-        }
     }
-    let error = InputLayer::init(0, &base(), &device).unwrap_err();
+    let input = InputConfig::new(512).with_vocab_size(Some(0));
+    let error = input.init(&device).unwrap_err();
     assert_eq!(error.to_string(), "vocab_size is 0, but must be at least 1");
     for smoothing in [1.0, -0.5, f64::NAN] {
         let error = CrossEntropy::new(smoothing).unwrap_err();

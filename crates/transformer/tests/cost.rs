@@ -30,7 +30,8 @@ fn bytes(width: usize, parents: impl Fn(usize) -> Vec<usize>) -> [usize; 3] {
         .with_d_ff(128)
         .with_n_decoder_layers(2)
         .with_max_len(longest)
-        .init_decoder(&device)
+        .decoder()
+        .init(&device)
         .unwrap();
     let memory = Memory::from(Tensor::<3>::ones([1, 9, D_MODEL], &device));
     let mut session = DecoderSession::new(&decoder, Some(memory), width, longest);

@@ -50,7 +50,7 @@ fn every_sublayer_drops_in_training_only() {
         let sites: [Site; 4] = [
             (
                 "self-attention weights",
-                Box::new(|m, x, _| m.encoder.layers[0].self_attention.forward(x, None)),
+                Box::new(|m, x, _| m.encoder.layers[0].self_attention.forward(x, None, None)),
             ),
             (
                 "cross-attention weights",
@@ -192,7 +192,7 @@ fn the_gradient_of_a_learned_position_is_summed_over_the_batch() {
         let found = common::parameter_gradients(&model, &gradients);
         let (_, gradient) = found
             .into_iter()
-            .find(|(path, _)| path == "encoder.input.position.Learned.weight")
+            .find(|(path, _)| path == "encoder.input.position.learned.weight")
             .unwrap();
         // The sequences begin at position 2, so each uses rows 2, 3 and 4 of the table.
         let sum = cotangent.inner().sum_dim(0).reshape([3, 6]);

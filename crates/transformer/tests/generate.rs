@@ -390,7 +390,11 @@ fn generation_never_drops_out() {
         let config = model_config().with_dropout(0.5);
         let model = config.init_seeded(8, &backend.device).unwrap();
         let decoder = model_config().with_dropout(0.5);
-        let decoder = decoder.init_decoder_only(&backend.device).unwrap();
+        let decoder = decoder
+            .decoder()
+            .with_cross_attention(false)
+            .init(&backend.device)
+            .unwrap();
         let inference = model.valid();
         let settings = GenerateConfig::new(6).with_bos_id(Some(1));
         let targets = [[5, 6], [7, 8], [9, 10], [11, 12], [13, 14]];
@@ -1129,7 +1133,11 @@ fn alignments_are_distributions_over_the_source() {
 fn a_decoder_alone_generates() {
     let device = Device::flex();
     let _guard = common::seed(&device, 1);
-    let decoder = model_config().init_decoder_only(&device).unwrap();
+    let decoder = model_config()
+        .decoder()
+        .with_cross_attention(false)
+        .init(&device)
+        .unwrap();
     let config = GenerateConfig::new(9)
         .with_bos_id(Some(1))
         .with_method(beam(4, LengthPenalty::None))

@@ -351,7 +351,7 @@ fn a_model_can_be_assembled_from_parts() {
     // The encoder alone computes the same states from ids and from vectors.
     let on_ids = one.encoder.forward(source.clone(), Some(&mask));
     let x = one.encoder.input.forward(source, 0);
-    let on_vectors = one.encoder.forward_vectors(x, Some(&mask));
+    let on_vectors = one.encoder.forward_layers(x, Some(&mask));
     let states = bits(&memory.states.into_data());
     assert_eq!(bits(&on_ids.into_data()), states);
     assert_eq!(bits(&on_vectors.into_data()), states);
@@ -361,9 +361,13 @@ fn a_model_can_be_assembled_from_parts() {
 fn log_probabilities_are_the_log_softmax_of_the_logits() {
     let device = Device::flex();
     let _guard = common::seed(&device, 1);
-    let decoder = config().init_decoder_only(&device).unwrap();
+    let decoder = config()
+        .decoder()
+        .with_cross_attention(false)
+        .init(&device)
+        .unwrap();
     let x = decoder.input.forward(ids(&[&[1, 7, 9]], &device), 0);
-    let states = decoder.forward_vectors(x, None, &mut decoder.new_cache());
+    let states = decoder.forward_layers(x, None, &mut decoder.new_cache());
     let sums = decoder.log_probabilities(states.clone()).exp().sum_dim(2);
     assert!(
         sums.into_data()
@@ -406,8 +410,12 @@ fn a_decoder_needs_a_memory_exactly_if_it_has_cross_attention() {
     let memory: Memory = Tensor::<3>::ones([1, 2, 42], &device).into();
     let token = Tensor::<2, Int>::ones([1, 1], &device);
     let _guard = common::seed(&device, 1);
-    let with = config().init_decoder(&device).unwrap();
-    let without = config().init_decoder_only(&device).unwrap();
+    let with = config().decoder().init(&device).unwrap();
+    let without = config()
+        .decoder()
+        .with_cross_attention(false)
+        .init(&device)
+        .unwrap();
     with.forward(token.clone(), &memory, &mut with.new_cache());
     without.forward(token.clone(), None, &mut without.new_cache());
     let message = panic_message(|| {
@@ -448,7 +456,7 @@ fn a_model_with_more_positions_is_the_same_model() {
     for &positions in Positions::ALL {
         let config = config().with_positions(positions);
         let model = config.init_seeded(5, &device).unwrap();
-        let longer = model.clone().with_max_len(&config, 50);
+        let longer = model.clone().with_max_len(50);
         let logits = |model: &Transformer, ids: &[u32]| {
             let ids = pad_sequences(&[ids], 0, &device);
             let mask = AttentionMask::padding(&ids, 0);
@@ -469,11 +477,8 @@ fn a_model_with_more_positions_is_the_same_model() {
 /// Nor need it be a token of sources alone: lengths say where a source ends.
 #[test]
 fn the_padding_of_sources_need_not_be_a_token_of_targets() {
-    let config = TransformerConfig {
-        target_vocab_size: 9,
-        pad_id: 22,
-        ..config()
-    };
+    let mut config = config().with_pad_id(22);
+    config.target_vocab_size = 9;
     let model = config.init_seeded(5, &Device::flex()).unwrap();
     let (sources, targets) = ([vec![4, 5, 22, 0], vec![7, 0]], [vec![8], vec![3, 4, 5]]);
     let together = model.score(&sources, &targets, 1, Some(2)).unwrap();

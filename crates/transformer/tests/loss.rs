@@ -101,7 +101,7 @@ fn the_loss_in_chunks_is_that_of_the_states_to_the_last_bit() {
             let memory = model.encode(source.clone(), Some(&mask(device)));
             let x = model.decoder.input.forward(target.clone(), 0);
             let cache = &mut model.new_cache();
-            let states = model.decoder.forward_vectors(x, &memory, cache);
+            let states = model.decoder.forward_layers(x, &memory, cache);
             let labels_again = labels.clone();
             let expected = criterion().sum_in_chunks(&model.decoder, states, labels_again, chunk);
             device.seed(5);

@@ -5,8 +5,10 @@
 mod common;
 
 use burn::module::Module;
+use burn::store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
 use burn::tensor::Device;
 use common::{bits, parameters};
+use transformer::weights;
 use transformer::{Activation, Positions, Transformer, TransformerConfig, WeightTying};
 
 fn listing<M: Module>(module: &M) -> Vec<String> {
@@ -63,8 +65,8 @@ fn options_change_only_their_own_parameters() {
     assert_eq!(
         new,
         [
-            "encoder.input.position.Learned.weight [5, 8]",
-            "decoder.input.position.Learned.weight [5, 8]"
+            "encoder.input.position.learned.weight [5, 8]",
+            "decoder.input.position.learned.weight [5, 8]"
         ]
     );
     for positions in [Positions::Rotary, Positions::None] {
@@ -83,10 +85,8 @@ fn options_change_only_their_own_parameters() {
         )
     );
 
-    let shared = TransformerConfig {
-        source_vocab_size: 41,
-        ..small.clone()
-    };
+    let mut shared = small.clone();
+    shared.source_vocab_size = 41;
     let (gone, new) = changes(shared.with_weight_tying(WeightTying::All));
     assert_eq!(
         gone,
@@ -197,6 +197,35 @@ fn records_are_saved_and_loaded() {
     // Records contain only parameters. Tables that a model computes, such as those of sinusoidal
     // positions, are not saved.
     assert_eq!(record.len(), parameters(&model).len());
-    let other = config.init_seeded(2, &device).unwrap().load_record(record);
-    assert_eq!(all_bits(&other), all_bits(&model));
+    let other = || config.init_seeded(2, &device).unwrap();
+    assert_eq!(all_bits(&other().load_record(record)), all_bits(&model));
+
+    // The files of burn-store have the same names, and are exchanged with those of this crate.
+    let folder = tempfile::tempdir().unwrap();
+    let [tensors, pack, own] =
+        ["a.safetensors", "b.bpk", "c.safetensors"].map(|name| folder.path().join(name));
+    model
+        .save_into(&mut SafetensorsStore::from_file(&tensors))
+        .unwrap();
+    model
+        .save_into(&mut BurnpackStore::from_file(&pack))
+        .unwrap();
+    std::fs::write(
+        &own,
+        weights::to_bytes(&weights::parameters(&model)).unwrap(),
+    )
+    .unwrap();
+    for path in [&tensors, &own] {
+        let mut read = other();
+        read.load_from(&mut SafetensorsStore::from_file(path))
+            .unwrap();
+        assert_eq!(all_bits(&read), all_bits(&model));
+        let read = weights::from_bytes(&std::fs::read(path).unwrap()).unwrap();
+        let read = weights::with_parameters(&other(), read).unwrap();
+        assert_eq!(all_bits(&read), all_bits(&model));
+    }
+    let mut read = other();
+    read.load_from(&mut BurnpackStore::from_file(&pack))
+        .unwrap();
+    assert_eq!(all_bits(&read), all_bits(&model));
 }

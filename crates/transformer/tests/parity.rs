@@ -8,16 +8,11 @@ mod common;
 use burn::module::Module;
 use burn::tensor::{Bool, Int, Tensor};
 use common::{Backend, Fixture, backends};
-use transformer::attention::{
-    CrossAttention, SelfAttention, attention_weights, scaled_dot_product_attention,
-};
-use transformer::decoder::DecoderLayer;
-use transformer::encoder::EncoderLayer;
-use transformer::feed_forward::FeedForward;
+use transformer::attention::{attention_weights, scaled_dot_product_attention};
 use transformer::position::SinusoidalEncoding;
 use transformer::{
-    Activation, AttentionMask, CrossEntropy, IGNORE_INDEX, Memory, NormKind, NormPlacement,
-    Positions, TransformerConfig, WeightTying,
+    Activation, AttentionMask, CrossEntropy, IGNORE_INDEX, LayerCache, Memory, NormKind,
+    NormPlacement, Positions, TransformerConfig, WeightTying,
 };
 
 const PAD: u32 = 0;
@@ -113,14 +108,19 @@ fn self_attention() {
     let fixture = Fixture::load("multi_head").part("self");
     for backend in backends() {
         let device = &backend.device;
-        let layer = SelfAttention::init(&config(), device).unwrap();
+        let layer = config()
+            .encoder()
+            .layer
+            .attention
+            .init_self_attention(device)
+            .unwrap();
         let layer = fixture.fill(layer, device);
         let x = fixture.leaf::<3>("input.x", device);
         let causal = AttentionMask::causal(x.dims()[1], device);
-        let (y, weights) = layer.forward_with_weights(x.clone(), Some(&causal));
+        let (y, weights) = layer.forward_with_weights(x.clone(), Some(&causal), None);
         fixture.assert_output("output.weights", weights, &backend);
         fixture.assert_output("output.y", y, &backend);
-        let y = layer.forward(x.clone(), Some(&causal));
+        let y = layer.forward(x.clone(), Some(&causal), None);
         fixture.assert_output("output.y", y.clone(), &backend);
         let gradients = loss(y, &fixture, &backend).backward();
         fixture.assert_input_gradient("x", &x, &gradients, &backend);
@@ -133,7 +133,12 @@ fn cross_attention() {
     let fixture = Fixture::load("multi_head").part("cross");
     for backend in backends() {
         let device = &backend.device;
-        let layer = CrossAttention::init(&config(), device).unwrap();
+        let layer = config()
+            .encoder()
+            .layer
+            .attention
+            .init_cross_attention(device)
+            .unwrap();
         let layer = fixture.fill(layer, device);
         let x = fixture.leaf::<3>("input.x", device);
         let memory = fixture.leaf::<3>("input.memory", device);
@@ -164,7 +169,13 @@ fn feed_forward() {
             ("swiglu", Activation::Swiglu),
         ] {
             let fixture = all.part(name);
-            let layer = FeedForward::init(&config().with_activation(activation), device).unwrap();
+            let layer = config()
+                .with_activation(activation)
+                .encoder()
+                .layer
+                .feed_forward
+                .init(device)
+                .unwrap();
             let layer = fixture.fill(layer, device);
             let x = fixture.leaf::<3>("input.x", device);
             let y = layer.forward(x.clone());
@@ -185,13 +196,16 @@ fn encoder_layer() {
         for backend in backends() {
             let device = &backend.device;
             let config = config().with_norm_placement(placement);
-            let layer = fixture.fill(EncoderLayer::init(&config, device).unwrap(), device);
+            let layer = fixture.fill(
+                config.encoder().layer.init_encoder_layer(device).unwrap(),
+                device,
+            );
             let x = fixture.leaf::<3>("input.x", device);
             let mask = source_mask(&fixture, &backend);
-            let y = layer.forward(x.clone(), Some(&mask));
+            let y = layer.forward(x.clone(), Some(&mask), None);
             fixture.assert_output("output.y", y.clone(), &backend);
             let mask = source_mask(&fixture, &inference(&backend));
-            let y_inference = layer.valid().forward(x.clone().inner(), Some(&mask));
+            let y_inference = layer.valid().forward(x.clone().inner(), Some(&mask), None);
             fixture.assert_output("output.y", y_inference, &backend);
             let gradients = loss(y, &fixture, &backend).backward();
             fixture.assert_input_gradient("x", &x, &gradients, &backend);
@@ -209,7 +223,14 @@ fn decoder_layer() {
             let config = config()
                 .with_norm_placement(placement)
                 .with_activation(Activation::Gelu);
-            let layer = fixture.fill(DecoderLayer::init(&config, device).unwrap(), device);
+            let layer = fixture.fill(
+                config
+                    .decoder()
+                    .layer
+                    .init_decoder_layer(true, device)
+                    .unwrap(),
+                device,
+            );
             let x = fixture.leaf::<3>("input.x", device);
             let states = fixture.leaf::<3>("input.memory", device);
             let memory = Memory {
@@ -217,16 +238,18 @@ fn decoder_layer() {
                 mask: Some(source_mask(&fixture, &backend)),
             };
             let causal = AttentionMask::causal(x.dims()[1], device);
-            let y = layer.forward(x.clone(), Some(&causal), &memory);
+            let mut cache = LayerCache::default();
+            let y = layer.forward(x.clone(), Some(&causal), None, &memory, &mut cache);
             fixture.assert_output("output.y", y.clone(), &backend);
             let memory = Memory {
                 states: states.clone().inner(),
                 mask: Some(source_mask(&fixture, &inference(&backend))),
             };
             let causal = AttentionMask::causal(x.dims()[1], &inference(&backend).device);
-            let y_inference = layer
-                .valid()
-                .forward(x.clone().inner(), Some(&causal), &memory);
+            let (layer_inference, x_inference) = (layer.valid(), x.clone().inner());
+            let mut cache = LayerCache::default();
+            let y_inference =
+                layer_inference.forward(x_inference, Some(&causal), None, &memory, &mut cache);
             fixture.assert_output("output.y", y_inference, &backend);
             let gradients = loss(y, &fixture, &backend).backward();
             fixture.assert_input_gradient("x", &x, &gradients, &backend);
@@ -238,14 +261,12 @@ fn decoder_layer() {
 
 #[test]
 fn whole_model() {
-    let shared = TransformerConfig {
-        source_vocab_size: 19,
-        ..config()
-            .with_norm_placement(NormPlacement::Pre)
-            .with_weight_tying(WeightTying::All)
-            .with_n_encoder_layers(1)
-            .with_n_decoder_layers(1)
-    };
+    let mut shared = config()
+        .with_norm_placement(NormPlacement::Pre)
+        .with_weight_tying(WeightTying::All)
+        .with_n_encoder_layers(1)
+        .with_n_decoder_layers(1);
+    shared.source_vocab_size = 19;
     for (name, config) in [
         ("model_post", config()),
         (
@@ -355,7 +376,11 @@ fn decoders_alone() {
         let fixture = Fixture::load(&format!("decoder_{name}"));
         for backend in backends() {
             let device = &backend.device;
-            let decoder = config.init_decoder_only(device).unwrap();
+            let decoder = config
+                .decoder()
+                .with_cross_attention(false)
+                .init(device)
+                .unwrap();
             let decoder = fixture.fill(decoder, device);
             let ids = fixture.int::<2>("input.ids", device);
             let logits = decoder.forward(ids.clone(), None, &mut decoder.new_cache());

@@ -599,7 +599,7 @@ fn position_tables_are_recognised_by_their_elements() {
     assert!(
         trained
             .parameters
-            .contains_key("decoder.input.position.Learned.weight")
+            .contains_key("decoder.input.position.learned.weight")
     );
     let error = with(|i, x| if i == 20 { f32::NAN } else { x }).unwrap_err();
     assert!(

@@ -146,7 +146,7 @@ pub(super) fn run(
         }
         let tokens_of = |example: &Example| example.source.len().max(example.target.len() - 1);
         let longest = examples.iter().map(tokens_of).max().unwrap_or(0);
-        let model = with_room(&run.model, &run.config.model, longest);
+        let model = with_room(&run.model, longest);
         let score = evaluation::teacher_forced(&model, dataset, &examples, size, group);
         if score.tokens > 0 {
             loss += score.loss * score.tokens as f64;
@@ -245,7 +245,7 @@ fn decode(
             .map(|&index| examples[index].clone())
             .collect();
         let longest = group.iter().map(|example| example.source.len()).max();
-        let model = with_room(&run.model, config, max_length.max(longest.unwrap_or(0)));
+        let model = with_room(&run.model, max_length.max(longest.unwrap_or(0)));
         let generation = GenerateConfig {
             max_length,
             ..generation.clone()

@@ -86,10 +86,13 @@ fn a_pytorch_file_is_converted_to_the_native_layout() {
     assert_eq!(report["layout"], "native");
     assert_eq!(report["tensors"][0]["dtype"], "bf16");
     let config: Value =
-        serde_json::from_str(report["metadata"]["config"].as_str().unwrap()).unwrap();
+        serde_json::from_str(report["metadata"]["encoder"].as_str().unwrap()).unwrap();
     assert_eq!(
-        (&config["n_heads"], &config["activation"]),
-        (&3.into(), &"gelu".into())
+        [
+            &config["layer"]["attention"]["n_heads"],
+            &config["layer"]["feed_forward"]["activation"],
+        ],
+        [&Value::from(3), &Value::from("gelu")]
     );
     let line = run(
         folder,

@@ -88,7 +88,7 @@ impl<'a> ByLength<'a> {
     ) -> Result<Self> {
         let task = Self::task_of(dataset)?;
         let config = lengthened(config, task, lengths);
-        let model = model.valid().with_max_len(&config, config.max_len);
+        let model = model.valid().with_max_len(config.max_len);
         Ok(Self {
             dataset,
             task,

@@ -247,7 +247,7 @@ impl<'a> Predictor<'a> {
         let tokens = |request: &Request| request.source.len().max(request.target.len() + 1);
         let longest = requests.iter().map(tokens).max().unwrap_or(0);
         let tokens = longest.max(max_length);
-        with_room(&self.run.model, &self.run.config.model, tokens)
+        with_room(&self.run.model, tokens)
     }
 
     fn generate(

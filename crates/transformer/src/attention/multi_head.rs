@@ -17,7 +17,7 @@ use super::attend::{Inputs, attend};
 use super::cache::KeyValueCache;
 use super::index::{SourceRows, TargetIndex};
 use super::scaled_dot_product::ScoreTerms;
-use crate::config::TransformerConfig;
+use crate::config::AttentionConfig;
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::linear::linear;
@@ -38,33 +38,66 @@ pub struct SelfAttention {
     is_unscaled: bool,
 }
 
-impl SelfAttention {
-    /// Builds the layer.
+impl AttentionConfig {
+    /// Builds the attention of a sequence to itself.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use transformer::{AttentionConfig, AttentionMask};
+    ///
+    /// let device = Device::flex();
+    /// let attention = AttentionConfig::new(32, 4).init_self_attention(&device)?;
+    /// let x = Tensor::random([2, 5, 32], Distribution::Default, &device);
+    /// let mask = AttentionMask::causal(5, &device);
+    /// assert_eq!(attention.forward(x, Some(&mask), None).dims(), [2, 5, 32]);
+    /// # Ok::<(), transformer::ConfigError>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self::build(config, &mut Init::new(device)))
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init_self_attention(&self, device: &Device) -> Result<SelfAttention, ConfigError> {
+        self.validate()?;
+        Ok(SelfAttention::build(self, &mut Init::new(device)))
     }
 
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+    /// Builds the attention of a sequence to a memory, which has the same width.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init_cross_attention(&self, device: &Device) -> Result<CrossAttention, ConfigError> {
+        self.validate()?;
+        Ok(CrossAttention::build(self, &mut Init::new(device)))
+    }
+
+    /// Returns the widths of the queries and of the keys of all heads together: `H K` and `G K`.
+    fn widths(&self) -> [usize; 2] {
+        [self.n_heads, self.kv_heads()].map(|heads| heads * self.d_head())
+    }
+
+    /// Returns the gain of the initial `W^Q`: 1, or `1 / sqrt(K)` if scores are not divided by
+    /// `sqrt(K)`. Without biases, the initial scores have the same variance in both cases.
+    fn query_gain(&self) -> f64 {
+        if self.scale {
+            1.0
+        } else {
+            1.0 / (self.d_head() as f64).sqrt()
+        }
+    }
+}
+
+impl SelfAttention {
+    pub(crate) fn build(config: &AttentionConfig, init: &mut Init) -> Self {
+        let [queries, keys] = config.widths();
+        let parts = [(queries, config.query_gain()), (keys, 1.0), (keys, 1.0)];
         Self {
-            w_qkv: init.packed_linear(
-                config.d_model,
-                &[
-                    (config.d_heads(), query_gain(config)),
-                    (config.d_keys(), 1.0),
-                    (config.d_keys(), 1.0),
-                ],
-                config.biases,
-            ),
-            w_o: init.linear(config.d_heads(), config.d_model, config.biases),
+            w_qkv: init.packed_linear(config.d_model, &parts, config.biases),
+            w_o: init.linear(queries, config.d_model, config.biases),
             dropout: DropoutConfig::new(config.dropout).init(),
             n_heads: config.n_heads,
             n_kv_heads: config.kv_heads(),
-            is_unscaled: !config.scale_attention,
+            is_unscaled: !config.scale,
         }
     }
 
@@ -74,9 +107,16 @@ impl SelfAttention {
     ///
     /// - x: `[B, T, D]`
     /// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked
+    /// - position: that of `T` tokens after 0 earlier ones, from
+    ///   [`AttentionPosition::forward`](crate::position::AttentionPosition::forward)
     /// - output: `[B, T, D]`
-    pub fn forward(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
-        self.run(x, mask, None, None, false).0
+    pub fn forward(
+        &self,
+        x: Tensor<3>,
+        mask: Option<&AttentionMask>,
+        position: Option<&PositionTerm>,
+    ) -> Tensor<3> {
+        self.run(x, mask, position, None, false).0
     }
 
     /// Returns the output of [`forward`](Self::forward), and the attention weights before dropout,
@@ -85,9 +125,33 @@ impl SelfAttention {
         &self,
         x: Tensor<3>,
         mask: Option<&AttentionMask>,
+        position: Option<&PositionTerm>,
     ) -> (Tensor<3>, Tensor<4>) {
-        let (x, weights) = self.run(x, mask, None, None, true);
+        let (x, weights) = self.run(x, mask, position, None, true);
         (x, weights.expect("weights were kept"))
+    }
+
+    /// Attends from the next tokens of each sequence to the tokens in the cache and to each other,
+    /// and appends their keys and values to the cache.
+    ///
+    /// In the shapes, `L` is the number of tokens in the cache afterwards.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, T, D]`
+    /// - mask: `[B or 1, H or 1, T or 1, L or 1]`, `true` = blocked; for several tokens usually
+    ///   [`AttentionMask::causal_after`]
+    /// - position: that of `T` tokens after `L - T` earlier ones
+    /// - output: `[B, T, D]`
+    pub fn forward_cached(
+        &self,
+        x: Tensor<3>,
+        mask: Option<&AttentionMask>,
+        position: Option<&PositionTerm>,
+        cache: &mut KeyValueCache,
+    ) -> Tensor<3> {
+        let index = TargetIndex::default();
+        self.run(x, mask, position, Some((cache, &index)), false).0
     }
 
     /// Attends from `x` to `x` itself and, if a cache is given, to the tokens in the cache.
@@ -163,29 +227,17 @@ pub struct CrossAttention {
 }
 
 impl CrossAttention {
-    /// Builds the layer.
-    ///
-    /// # Errors
-    ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self::build(config, &mut Init::new(device)))
-    }
-
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+    pub(crate) fn build(config: &AttentionConfig, init: &mut Init) -> Self {
+        let [queries, keys] = config.widths();
+        let query = [(queries, config.query_gain())];
         Self {
-            w_q: init.packed_linear(
-                config.d_model,
-                &[(config.d_heads(), query_gain(config))],
-                config.biases,
-            ),
-            w_kv: init.packed_linear(config.d_model, &[(config.d_keys(), 1.0); 2], config.biases),
-            w_o: init.linear(config.d_heads(), config.d_model, config.biases),
+            w_q: init.packed_linear(config.d_model, &query, config.biases),
+            w_kv: init.packed_linear(config.d_model, &[(keys, 1.0); 2], config.biases),
+            w_o: init.linear(queries, config.d_model, config.biases),
             dropout: DropoutConfig::new(config.dropout).init(),
             n_heads: config.n_heads,
             n_kv_heads: config.kv_heads(),
-            is_unscaled: !config.scale_attention,
+            is_unscaled: !config.scale,
         }
     }
 
@@ -255,16 +307,6 @@ impl CrossAttention {
         };
         let (context, weights) = attend(inputs, mask, &terms, &self.dropout, keep_weights);
         (linear(&self.w_o, context), weights)
-    }
-}
-
-/// Returns the gain of the initial `W^Q`: 1, or `1 / sqrt(K)` if scores are not divided by
-/// `sqrt(K)`. Without biases, the initial scores have the same variance in both cases.
-fn query_gain(config: &TransformerConfig) -> f64 {
-    if config.scale_attention {
-        1.0
-    } else {
-        1.0 / (config.d_head() as f64).sqrt()
     }
 }
 

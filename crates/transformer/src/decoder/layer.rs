@@ -3,13 +3,15 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
+use crate::attention::index::TargetIndex;
 use crate::attention::{CrossAttention, SelfAttention};
-use crate::config::TransformerConfig;
+use crate::config::LayerConfig;
 use crate::error::ConfigError;
 use crate::feed_forward::FeedForward;
 use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::memory::{DecoderPass, LayerCache, Memory};
+use crate::position::PositionTerm;
 use crate::residual::{Residual, Stream};
 use crate::trace::LayerTrace;
 
@@ -31,68 +33,79 @@ pub struct DecoderLayer {
     pub feed_forward_residual: Residual,
 }
 
-impl DecoderLayer {
-    /// Builds one layer with cross-attention.
+impl LayerConfig {
+    /// Builds one decoder layer, with or without cross-attention.
     ///
     /// # Errors
     ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self::build(config, true, &mut Init::new(device)))
-    }
-
-    pub(super) fn build(
-        config: &TransformerConfig,
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init_decoder_layer(
+        &self,
         cross_attention: bool,
-        init: &mut Init,
-    ) -> Self {
-        let self_attention = SelfAttention::build(config, init);
-        let self_attention_residual = Residual::build(config, init);
-        let (cross_attention, cross_attention_residual) = cross_attention
-            .then(|| {
-                (
-                    CrossAttention::build(config, init),
-                    Residual::build(config, init),
-                )
-            })
-            .unzip();
+        device: &Device,
+    ) -> Result<DecoderLayer, ConfigError> {
+        self.validate()?;
+        Ok(DecoderLayer::build(
+            self,
+            cross_attention,
+            &mut Init::new(device),
+        ))
+    }
+}
+
+impl DecoderLayer {
+    pub(super) fn build(config: &LayerConfig, cross_attention: bool, init: &mut Init) -> Self {
+        let self_attention = SelfAttention::build(&config.attention, init);
+        let cross_attention =
+            cross_attention.then(|| CrossAttention::build(&config.attention, init));
+        let residual = || Residual::build(config, init.device());
+        let residuals = [residual(), residual()];
+        let cross_attention_residual = cross_attention.is_some().then(residual);
+        let [self_attention_residual, feed_forward_residual] = residuals;
         Self {
             self_attention,
             self_attention_residual,
             cross_attention,
             cross_attention_residual,
-            feed_forward: FeedForward::build(config, init),
-            feed_forward_residual: Residual::build(config, init),
+            feed_forward: FeedForward::build(&config.feed_forward, init),
+            feed_forward_residual,
         }
     }
 
-    /// Runs the layer on whole targets.
+    /// Runs the layer on the next tokens of each target, which attend to the tokens in the cache
+    /// and to each other. With a new cache, these are whole targets.
     ///
-    /// Rotary, relative and ALiBi positions are not applied.
+    /// In the shapes, `L` is the number of tokens in the cache afterwards.
     ///
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
-    /// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked; usually
-    ///   [`AttentionMask::causal`]
+    /// - mask: `[B or 1, H or 1, T or 1, L or 1]`, `true` = blocked; for several tokens usually
+    ///   [`AttentionMask::causal_after`]
+    /// - position: that of `T` tokens after `L - T` earlier ones, from
+    ///   [`AttentionPosition::forward`](crate::position::AttentionPosition::forward); `None`
+    ///   without positions in attention
     /// - memory: states `[B, S, D]`; `None` for a layer without cross-attention
     /// - output: `[B, T, D]`
     ///
     /// # Panics
     ///
     /// If a layer with cross-attention gets no memory, a layer without it gets a memory, or the
-    /// memory does not have `B` sources.
+    /// memory does not have `B` sources or is not that of earlier calls with the cache.
     pub fn forward<'a>(
         &self,
         x: Tensor<3>,
         mask: Option<&AttentionMask>,
+        position: Option<&PositionTerm>,
         memory: impl Into<Option<&'a Memory>>,
+        cache: &mut LayerCache,
     ) -> Tensor<3> {
-        let step = DecoderPass::whole(mask, None);
-        let mut cache = LayerCache::default();
-        self.run(x.into(), &step, memory.into(), &mut cache, None)
-            .sum()
+        let step = DecoderPass {
+            mask,
+            position,
+            index: TargetIndex::default(),
+        };
+        self.run(x.into(), &step, memory.into(), cache, None).sum()
     }
 
     pub(super) fn run(

@@ -7,7 +7,7 @@ use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 
 pub use self::layer::DecoderLayer;
-use crate::config::TransformerConfig;
+use crate::config::DecoderConfig;
 use crate::embedding::InputLayer;
 use crate::error::ConfigError;
 use crate::generator::Generator;
@@ -15,27 +15,19 @@ use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, DecoderPass, Memory};
 use crate::norm::LayerNorm;
-use crate::position::{self, AttentionPosition};
+use crate::position::{self, AttentionPosition, PositionEncoding};
 use crate::residual::Stream;
 use crate::trace::LayerTrace;
 
-impl TransformerConfig {
-    /// Builds a decoder without an encoder, with cross-attention to a memory.
+impl DecoderConfig {
+    /// Builds a decoder with random parameters, seeded from the device's random generator.
     ///
     /// # Errors
     ///
     /// The configuration is not valid: see [`validate`](Self::validate).
-    pub fn init_decoder(&self, device: &Device) -> Result<Decoder, ConfigError> {
-        Decoder::init(self, device)
-    }
-
-    /// Builds a decoder without cross-attention: a language model.
-    ///
-    /// # Errors
-    ///
-    /// The configuration is not valid: see [`validate`](Self::validate).
-    pub fn init_decoder_only(&self, device: &Device) -> Result<Decoder, ConfigError> {
-        Decoder::init_without_memory(self, device)
+    pub fn init(&self, device: &Device) -> Result<Decoder, ConfigError> {
+        self.validate()?;
+        Ok(Decoder::build(self, &mut Init::new(device)))
     }
 }
 
@@ -53,46 +45,47 @@ pub struct Decoder {
     pub generator: Generator,
     /// Rotary, relative or ALiBi positions, which act in self-attention; `None` without them.
     pub attention_position: Option<AttentionPosition>,
+    #[module(skip)]
+    config: DecoderConfig,
 }
 
 impl Decoder {
-    /// Builds a decoder with cross-attention to a memory.
-    ///
-    /// # Errors
-    ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self::build(config, true, &mut Init::new(device)))
-    }
-
-    /// Builds a decoder without cross-attention: a language model.
-    ///
-    /// # Errors
-    ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init_without_memory(
-        config: &TransformerConfig,
-        device: &Device,
-    ) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self::build(config, false, &mut Init::new(device)))
-    }
-
-    pub(crate) fn build(
-        config: &TransformerConfig,
-        cross_attention: bool,
-        init: &mut Init,
-    ) -> Self {
+    pub(crate) fn build(config: &DecoderConfig, init: &mut Init) -> Self {
+        let (positions, attention) = (&config.input.positions, &config.layer.attention);
+        // With embeddings of variance 1, the logits of a generator that shares them would be too
+        // large.
+        let small = config.generator.is_tied && !config.generator.scale;
         Self {
-            input: InputLayer::build(Some(config.target_vocab_size), config, true, init),
-            layers: (0..config.n_decoder_layers)
-                .map(|_| DecoderLayer::build(config, cross_attention, init))
+            input: InputLayer::build(&config.input, true, small, init),
+            layers: (0..config.n_layers)
+                .map(|_| DecoderLayer::build(&config.layer, config.cross_attention, init))
                 .collect(),
-            final_norm: config.final_norm.then(|| LayerNorm::build(config, init)),
-            generator: Generator::build(config, init),
-            attention_position: AttentionPosition::build(config, true, init),
+            final_norm: config
+                .final_norm
+                .as_ref()
+                .map(|norm| LayerNorm::build(norm, init.device())),
+            generator: Generator::build(&config.generator, init),
+            attention_position: AttentionPosition::build(positions, attention, true, init),
+            config: config.clone(),
         }
+    }
+
+    /// Returns the configuration with which the decoder was built.
+    pub fn config(&self) -> &DecoderConfig {
+        &self.config
+    }
+
+    /// Recomputes positions for sequences of up to `max_len`, unless they are parameters.
+    pub(crate) fn with_max_len(mut self, max_len: usize, init: &mut Init) -> Self {
+        let (input, layer) = (&mut self.config.input, &self.config.layer);
+        if input.positions.is_computed() {
+            input.positions.max_len = max_len;
+            let (positions, attention) = (&input.positions, &layer.attention);
+            let added = PositionEncoding::build(positions, input.d_model, true, init);
+            self.input.position = added;
+            self.attention_position = AttentionPosition::build(positions, attention, true, init);
+        }
+        self
     }
 
     /// Returns an empty cache that grows as needed.
@@ -174,10 +167,10 @@ impl Decoder {
         cache: &mut DecoderCache,
     ) -> Tensor<3> {
         let x = self.input.forward(ids, cache.length);
-        self.forward_vectors(x, memory, cache)
+        self.forward_layers(x, memory, cache)
     }
 
-    /// Returns the decoder's states for input vectors, without the input layer and the generator.
+    /// Runs the layers and the final norm alone, without the input layer and the generator.
     ///
     /// # Shapes
     ///
@@ -190,7 +183,7 @@ impl Decoder {
     ///
     /// In the same cases as [`forward`](Self::forward), but `max_len` is checked only for rotary
     /// positions.
-    pub fn forward_vectors<'a>(
+    pub fn forward_layers<'a>(
         &self,
         x: Tensor<3>,
         memory: impl Into<Option<&'a Memory>>,
@@ -210,7 +203,7 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// In the same cases as [`forward_vectors`](Self::forward_vectors).
+    /// In the same cases as [`forward_layers`](Self::forward_layers).
     pub fn forward_traced<'a>(
         &self,
         x: Tensor<3>,

@@ -4,6 +4,7 @@ use crate::error::{ConfigError, InputError};
 
 /// An error of generation, scoring or alignment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GenerateError {
     /// A setting is not valid.
     #[error(transparent)]

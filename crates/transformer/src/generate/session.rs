@@ -99,14 +99,14 @@ impl Decoder {
     /// let device = Device::flex();
     /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
     ///
-    /// let language_model = config.init_decoder_only(&device)?;
+    /// let language_model = config.decoder().with_cross_attention(false).init(&device)?;
     /// let prompts = [vec![5, 6], vec![7]];
     /// let hypotheses = language_model.complete(None, &prompts, &GenerateConfig::new(8))?;
     /// assert_eq!(hypotheses[0][0].tokens[..2], [5, 6]);
     /// assert_eq!(hypotheses[1][0].tokens.len(), 8);
     ///
     /// // The memory of one source: three vectors of an encoder of your own.
-    /// let decoder = config.init_decoder(&device)?;
+    /// let decoder = config.decoder().init(&device)?;
     /// let memory = Memory::from(Tensor::<3>::ones([1, 3, 16], &device));
     /// let search = GenerateConfig::new(8).with_bos_id(Some(1));
     /// let hypotheses = decoder.complete(&memory, &[[]], &search)?;
@@ -143,7 +143,7 @@ impl Decoder {
     /// use transformer::generate::{GenerateConfig, GenerateError};
     ///
     /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
-    /// let model = config.init_decoder_only(&Device::flex())?;
+    /// let model = config.decoder().with_cross_attention(false).init(&Device::flex())?;
     ///
     /// // The steps begin with the tokens of the prompt.
     /// let mut steps = model.stream(None, &[[5, 6]], &GenerateConfig::new(8))?;

@@ -10,9 +10,6 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 
-use crate::config::{Positions, TransformerConfig};
-use crate::init::Init;
-
 /// The slope of each head, which all layers share and training does not change.
 #[derive(Module, Debug)]
 pub struct Alibi {
@@ -31,11 +28,6 @@ impl Alibi {
         Self {
             slopes: Tensor::from_data(slopes, device),
         }
-    }
-
-    /// Computes the slopes; `None` unless the configuration has ALiBi positions.
-    pub(crate) fn build(config: &TransformerConfig, init: &Init) -> Option<Self> {
-        (config.positions == Positions::Alibi).then(|| Self::new(config.n_heads, init.device()))
     }
 
     /// Returns the biases that are added to the scores of `length` queries, which follow `past`

@@ -6,33 +6,52 @@ use burn::tensor::{Int, Tensor};
 use super::in_attention::AttentionPosition;
 use super::learned::LearnedEncoding;
 use super::sinusoidal::SinusoidalEncoding;
-use crate::config::{Positions, TransformerConfig};
+use crate::config::{PositionConfig, Positions};
 use crate::init::Init;
 
-/// A position table that is added to embeddings.
+/// A position table that is added to embeddings: sinusoidal or learned.
+///
+/// It is a struct, not an enum, since Burn puts the names of variants into those of parameters.
 #[derive(Module, Debug)]
-#[allow(clippy::large_enum_variant)] // A stack has only one, so its size does not matter.
-pub enum PositionEncoding {
-    /// Fixed sines and cosines.
-    Sinusoidal(SinusoidalEncoding),
-    /// Trained vectors.
-    Learned(LearnedEncoding),
+pub struct PositionEncoding {
+    sinusoidal: Option<SinusoidalEncoding>,
+    learned: Option<LearnedEncoding>,
+}
+
+impl From<SinusoidalEncoding> for PositionEncoding {
+    fn from(sinusoidal: SinusoidalEncoding) -> Self {
+        Self {
+            sinusoidal: Some(sinusoidal),
+            learned: None,
+        }
+    }
+}
+
+impl From<LearnedEncoding> for PositionEncoding {
+    fn from(learned: LearnedEncoding) -> Self {
+        Self {
+            sinusoidal: None,
+            learned: Some(learned),
+        }
+    }
 }
 
 impl PositionEncoding {
     /// Builds the configured position table; `None` if positions act in self-attention or are not
     /// encoded.
     pub(crate) fn build(
-        config: &TransformerConfig,
+        config: &PositionConfig,
+        d_model: usize,
         is_causal: bool,
         init: &mut Init,
     ) -> Option<Self> {
-        match config.positions {
+        match config.kind {
             Positions::Sinusoidal | Positions::SinusoidalHalves | Positions::SinusoidalFairseq => {
-                let encoding = SinusoidalEncoding::build(config, is_causal, init);
-                Some(Self::Sinusoidal(encoding))
+                Some(SinusoidalEncoding::build(config, d_model, is_causal, init).into())
             }
-            Positions::Learned => Some(Self::Learned(LearnedEncoding::build(config, init))),
+            Positions::Learned => {
+                Some(LearnedEncoding::build(config.max_len, d_model, init).into())
+            }
             Positions::Rotary | Positions::Relative | Positions::Alibi | Positions::None => None,
         }
     }
@@ -47,9 +66,10 @@ impl PositionEncoding {
     ///
     /// If `offset + length` exceeds `max_len`, or `length` is 0.
     pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
-        match self {
-            Self::Sinusoidal(encoding) => encoding.forward(offset, length),
-            Self::Learned(encoding) => encoding.forward(offset, length),
+        match (&self.sinusoidal, &self.learned) {
+            (Some(encoding), _) => encoding.forward(offset, length),
+            (_, Some(encoding)) => encoding.forward(offset, length),
+            (None, None) => unreachable!("an encoding has a table"),
         }
     }
 
@@ -65,18 +85,18 @@ impl PositionEncoding {
     /// - ids: `[B, T]`
     /// - output: `[B, T, D]`, or `[1, T, D]` if positions count every token
     pub(crate) fn of_tokens(&self, ids: Tensor<2, Int>, offset: usize) -> Tensor<3> {
-        match self {
-            Self::Sinusoidal(encoding) => encoding.of_tokens(ids, offset),
-            Self::Learned(encoding) => encoding.forward(offset, ids.dims()[1]).unsqueeze(),
+        match &self.sinusoidal {
+            Some(encoding) => encoding.of_tokens(ids, offset),
+            None => self.forward(offset, ids.dims()[1]).unsqueeze(),
         }
     }
 
     /// Returns the number of positions in the table.
     pub fn max_len(&self) -> usize {
-        match self {
-            Self::Sinusoidal(encoding) => encoding.max_len(),
-            Self::Learned(encoding) => encoding.weight.dims()[0],
-        }
+        let learned = self.learned.as_ref();
+        let learned = learned.map(|encoding| encoding.weight.dims()[0]);
+        let sinusoidal = self.sinusoidal.as_ref();
+        sinusoidal.map_or(learned.unwrap_or(0), SinusoidalEncoding::max_len)
     }
 }
 

@@ -1,10 +1,9 @@
 //! Learned positional encoding (paper, section 3.5 and table 3, row E).
 
 use burn::module::{Module, Param};
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 
 use super::table::rows;
-use crate::config::TransformerConfig;
 use crate::init::Init;
 
 /// A table with one trained vector per position.
@@ -15,9 +14,14 @@ pub struct LearnedEncoding {
 }
 
 impl LearnedEncoding {
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+    /// Creates a table of `max_len` positions with random vectors of width `d_model`.
+    pub fn new(max_len: usize, d_model: usize, device: &Device) -> Self {
+        Self::build(max_len, d_model, &mut Init::new(device))
+    }
+
+    pub(super) fn build(max_len: usize, d_model: usize, init: &mut Init) -> Self {
         Self {
-            weight: init.xavier(config.max_len, config.d_model),
+            weight: init.xavier(max_len, d_model),
         }
     }
 

@@ -11,11 +11,10 @@ pub mod rotary;
 pub mod sinusoidal;
 
 pub(crate) use encoding::max_len;
-pub(crate) use in_attention::PositionTerm;
 
 pub use alibi::Alibi;
 pub use encoding::PositionEncoding;
-pub use in_attention::AttentionPosition;
+pub use in_attention::{AttentionPosition, PositionTerm};
 pub use learned::LearnedEncoding;
 pub use relative::RelativeBias;
 pub use rotary::{RotaryEncoding, Rotation};

@@ -13,9 +13,9 @@
 //! In a decoder, all buckets are for keys up to the query.
 
 use burn::module::{Module, Param};
-use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use crate::config::{Positions, TransformerConfig};
+use crate::config::PositionConfig;
 use crate::init::Init;
 
 /// A table with one trained bias per bucket and head, which all layers of a stack share.
@@ -28,17 +28,23 @@ pub struct RelativeBias {
 }
 
 impl RelativeBias {
-    /// Builds the table; `None` unless the configuration has relative positions.
-    pub(crate) fn build(
-        config: &TransformerConfig,
+    /// Creates a table for `n_heads` heads, in a stack that is causal or not, with the buckets of
+    /// `config`.
+    pub fn new(config: &PositionConfig, n_heads: usize, is_causal: bool, device: &Device) -> Self {
+        Self::build(config, n_heads, is_causal, &mut Init::new(device))
+    }
+
+    pub(super) fn build(
+        config: &PositionConfig,
+        n_heads: usize,
         is_causal: bool,
         init: &mut Init,
-    ) -> Option<Self> {
-        (config.positions == Positions::Relative).then(|| Self {
-            weight: init.xavier(config.relative_buckets, config.n_heads),
+    ) -> Self {
+        Self {
+            weight: init.xavier(config.relative_buckets, n_heads),
             max_distance: config.relative_max_distance,
             is_causal,
-        })
+        }
     }
 
     /// Returns the biases that are added to the scores of `length` queries, which follow `past`

@@ -10,8 +10,6 @@ use burn::tensor::{Device, Tensor, TensorData};
 
 use super::sinusoidal::frequency;
 use super::table::rows;
-use crate::config::{Positions, TransformerConfig};
-use crate::init::Init;
 
 /// The cosines and sines of all rotation angles, `[max_len, K/2]` each.
 ///
@@ -45,12 +43,6 @@ impl RotaryEncoding {
             cos: table(f64::cos),
             sin: table(f64::sin),
         }
-    }
-
-    /// Builds the tables; `None` unless the configuration has rotary positions.
-    pub(crate) fn build(config: &TransformerConfig, init: &Init) -> Option<Self> {
-        (config.positions == Positions::Rotary)
-            .then(|| Self::new(config.max_len, config.d_head(), init.device()))
     }
 
     /// Returns the rotation for positions `offset..offset + length`, which all layers share.

@@ -16,7 +16,7 @@ use burn::module::Module;
 use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData};
 
 use super::table::rows;
-use crate::config::{Positions, TransformerConfig};
+use crate::config::{PositionConfig, Positions};
 use crate::init::Init;
 use crate::mask::AttentionMask;
 
@@ -43,14 +43,17 @@ impl SinusoidalEncoding {
     }
 
     /// Builds the configured encoding of sources, or of targets if `is_causal`.
-    pub(crate) fn build(config: &TransformerConfig, is_causal: bool, init: &mut Init) -> Self {
-        let device = init.device().clone();
-        let compute = || Tensor::from_data(configured_table(config), &device);
+    pub(super) fn build(
+        config: &PositionConfig,
+        d_model: usize,
+        is_causal: bool,
+        init: &mut Init,
+    ) -> Self {
         Self {
-            table: init.sinusoid.get_or_insert_with(compute).clone(),
+            table: init.sinusoid(config, d_model, configured_table),
             // Positions of targets count every token, because a decoder with a cache has only the
             // number of earlier tokens.
-            uncounted: (config.positions == Positions::SinusoidalFairseq && !is_causal)
+            uncounted: (config.kind == Positions::SinusoidalFairseq && !is_causal)
                 .then_some(config.pad_id),
         }
     }
@@ -111,9 +114,9 @@ pub(super) fn frequency(i: usize, d_model: usize) -> f64 {
 }
 
 /// Computes the table of the configured kind, `[max_len, D]`.
-pub(crate) fn configured_table(config: &TransformerConfig) -> TensorData {
-    let (max_len, d_model) = (config.max_len, config.d_model);
-    match config.positions {
+pub(crate) fn configured_table(config: &PositionConfig, d_model: usize) -> TensorData {
+    let max_len = config.max_len;
+    match config.kind {
         Positions::SinusoidalHalves => table_in_halves(max_len, d_model),
         Positions::SinusoidalFairseq => {
             let half = d_model / 2;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
+use super::element::check_float;
 use super::error::{WeightsError, check_none};
-use super::file::{WeightsFile, check_float};
+use super::file::WeightsFile;
 use super::layout::{Kind, Layout, Rule};
 use super::metadata;
 use super::options::ImportOptions;
@@ -83,7 +84,7 @@ impl Recognised {
         config.n_encoder_layers = or_other(n_encoder_layers);
         config.n_decoder_layers = or_other(n_decoder_layers);
         if let Some((&[n_buckets, n_heads], _)) =
-            shape(&format!("{stack}.attention_position.Relative.weight"))
+            shape(&format!("{stack}.attention_position.relative.weight"))
         {
             config.relative_buckets = n_buckets;
             if !is_written {

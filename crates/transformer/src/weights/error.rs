@@ -8,6 +8,7 @@ use crate::error::ConfigError;
 /// Messages about a file do not name the file, so that the caller can put a name before them, as in
 /// `NAME: is empty`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WeightsError {
     /// The bytes are not a whole safetensors file.
     #[error("is not a whole safetensors file ({0})")]

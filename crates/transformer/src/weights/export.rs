@@ -168,6 +168,6 @@ fn shared(parameters: &Parameters) -> Parameters {
 
 /// Computes the elements of the sinusoidal position table.
 fn sinusoid(config: &TransformerConfig) -> Vec<f32> {
-    let table = sinusoidal::configured_table(config);
+    let table = sinusoidal::configured_table(&config.decoder().input.positions, config.d_model);
     table.iter::<f32>().collect()
 }

@@ -64,12 +64,10 @@ impl Imported {
     pub fn encoder(self, device: &Device) -> Result<Encoder, WeightsError> {
         let own = self.stack("encoder.", Contents::Decoder)?;
         let has_table = own.contains_key("input.embedding.weight");
-        let tying = if has_table {
-            WeightTying::None
-        } else {
-            WeightTying::All
-        };
-        let config = self.config.with_weight_tying(tying);
+        let mut config = self.config.encoder();
+        if !has_table {
+            config.input.vocab_size = None;
+        }
         with_parameters(&Encoder::build(&config, &mut Init::zeros(device)), own)
     }
 
@@ -80,7 +78,7 @@ impl Imported {
     /// The file holds an encoder alone, or its tensors do not fit the configuration.
     pub fn decoder(self, device: &Device) -> Result<Decoder, WeightsError> {
         let own = self.stack("decoder.", Contents::Encoder)?;
-        let decoder = Decoder::build(&self.config, true, &mut Init::zeros(device));
+        let decoder = Decoder::build(&self.config.decoder(), &mut Init::zeros(device));
         with_parameters(&decoder, own)
     }
 

@@ -1,9 +1,14 @@
 //! Weights: the parameters of a module by name, and the files that hold them.
 //!
-//! This crate's own files are safetensors with the names that [`parameters`] returns. For the same
-//! parameters, [`to_bytes`] always returns the same bytes. [`import`] also reads the files of other
-//! implementations, including PyTorch checkpoints with the feature `pytorch`, and [`export`]
-//! returns parameters in their layouts. [`Layout`] lists the layouts.
+//! [`save`](save()) writes a model with its configuration, and [`load`] reads it; nothing else is
+//! needed. The file is a safetensors file with the names that [`parameters`] returns. [`import`]
+//! also reads the files of other implementations, including PyTorch checkpoints with the feature
+//! `pytorch`, and [`export`] returns parameters in their layouts. [`Layout`] lists the layouts, and
+//! [`Rules`] read files of any other names into any module.
+//!
+//! A module of your own that holds a model is saved as any Burn module is, by records or by
+//! burn-store, whose names of parameters are the same, or by names with [`parameters`],
+//! [`to_bytes`], [`from_bytes`] and [`with_parameters`]:
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -19,9 +24,33 @@
 //! assert_eq!(parameters(&same), parameters(&model));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Names of parameters
+//!
+//! `{stack}` is `encoder` or `decoder`; a stack alone has the names without it. `{n}` is the number
+//! of a layer, from 0. Linear layers are `[in, out]`, and their biases are left out here.
+//!
+//! | name | shape | where |
+//! |---|---|---|
+//! | `{stack}.input.embedding.weight` | `[V, D]` | unless the encoder shares the decoder's, or takes vectors |
+//! | `{stack}.input.position.learned.weight` | `[max_len, D]` | learned positions |
+//! | `{stack}.input.norm.gamma`, `.beta` | `[D]` | with a norm of embeddings |
+//! | `{stack}.layers.{n}.self_attention.w_qkv.weight` | `[D, (H + 2 G) K]` | |
+//! | `{stack}.layers.{n}.self_attention.w_o.weight` | `[H K, D]` | |
+//! | `decoder.layers.{n}.cross_attention.w_q.weight` | `[D, H K]` | with cross-attention |
+//! | `decoder.layers.{n}.cross_attention.w_kv.weight` | `[D, 2 G K]` | with cross-attention |
+//! | `decoder.layers.{n}.cross_attention.w_o.weight` | `[H K, D]` | with cross-attention |
+//! | `{stack}.layers.{n}.feed_forward.w_1.weight` | `[D, F]`, gated `[D, 2 F]` | |
+//! | `{stack}.layers.{n}.feed_forward.w_2.weight` | `[F, D]` | |
+//! | `{stack}.layers.{n}.{sublayer}_residual.norm.gamma`, `.beta` | `[D]` | `self_attention`, `cross_attention`, `feed_forward`; RMS norms have no `beta` |
+//! | `{stack}.attention_position.relative.weight` | `[buckets, H]` | relative positions |
+//! | `{stack}.final_norm.gamma`, `.beta` | `[D]` | with a final norm |
+//! | `decoder.generator.weight` | `[D, V]` | unless tied |
+//! | `decoder.generator.bias` | `[V]` | with a bias of logits |
 
 mod assemble;
 mod contents;
+mod element;
 mod error;
 mod export;
 mod file;
@@ -42,7 +71,9 @@ mod positions;
 mod pytorch;
 mod quantize;
 mod recognise;
+mod rules;
 mod safetensors;
+mod save;
 mod tying;
 
 pub use contents::Contents;
@@ -60,4 +91,6 @@ pub use options::ImportOptions;
 pub use parameters::{Parameters, mean, parameters, shapes, with_parameters};
 pub use quantize::quantize_int8;
 pub use recognise::{Recognised, recognise};
+pub use rules::Rules;
 pub use safetensors::{Dtype, from_bytes, metadata_of, read_file, to_bytes, to_bytes_with, write};
+pub use save::{Saved, load, save};

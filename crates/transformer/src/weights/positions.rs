@@ -26,7 +26,7 @@ impl Recognised {
     ) -> Result<Parameters, WeightsError> {
         let mut trained = Parameters::new();
         let tables = self.found.iter().filter_map(|(rule, name)| {
-            let is_table = rule.ours.ends_with(".input.position.Learned.weight");
+            let is_table = rule.ours.ends_with(".input.position.learned.weight");
             Some((rule, name.as_ref()?)).filter(|_| is_table)
         });
         let mut kinds = Vec::new();

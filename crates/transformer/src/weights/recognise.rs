@@ -287,7 +287,7 @@ fn matched(
     let may_lack = |rule: &Rule| {
         let is = |part: &str| rule.ours.ends_with(part);
         matches!(rule.kind, Kind::Positions(_))
-            || is("input.position.Learned.weight")
+            || is("input.position.learned.weight")
             // Files may lack shared matrices, and the generator may have no bias.
             || is("decoder.generator.weight")
             || is("decoder.generator.bias")
@@ -296,7 +296,7 @@ fn matched(
                 && !has_final_norm
                 && matches!(layout, Layout::Native | Layout::TorchNn | Layout::Bart))
             || (layout == Layout::Native
-                && (rule.ours.contains(".input.norm.") || is("attention_position.Relative.weight")))
+                && (rule.ours.contains(".input.norm.") || is("attention_position.relative.weight")))
             || (is_bias(&rule.ours) && is(".bias") && !has_biases)
             || (is_bias(&rule.ours) && is(".beta") && !has_shifts)
     };

@@ -9,9 +9,10 @@ use std::fs::File;
 use ::safetensors::tensor::{Dtype as FileDtype, SafeTensors, TensorView};
 use burn::tensor::TensorData;
 
+use super::element::{check_float, extend_f32};
 use super::error::WeightsError;
 use super::header::{INT8, TensorInfo};
-use super::int8::{self, floats, scales_of};
+use super::int8::{self, scales_of};
 use super::parameters::Parameters;
 
 pub(super) use open::SafetensorsFile;
@@ -27,7 +28,7 @@ pub(super) const CHUNK: usize = 1 << 19;
 /// # Errors
 ///
 /// The file cannot be read, is not a safetensors file, is truncated, or has a tensor that is
-/// neither f32 nor a valid quantised matrix.
+/// neither f32, f16, bf16 or f64, which become f32, nor a valid quantised matrix.
 pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
     let io = |error: std::io::Error| WeightsError::io(&error);
     let bytes = file.metadata().map_err(io)?.len();
@@ -36,15 +37,15 @@ pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
     for (name, TensorInfo { dtype, shape, .. }) in tensors {
         let data = match dtype.as_str() {
             INT8 => file.read_int8(&name, &shape)?,
-            "f32" => {
+            _ => {
+                check_float(&name, &dtype)?;
                 let mut elements = Vec::with_capacity(shape.iter().product());
                 file.read_chunks(&name, CHUNK, |bytes| {
-                    elements.extend(floats(bytes));
+                    extend_f32(&mut elements, &dtype, bytes);
                     Ok(())
                 })?;
                 TensorData::new(elements, shape)
             }
-            _ => return Err(not_f32(&name, &dtype)),
         };
         parameters.insert(name, data);
     }
@@ -55,8 +56,8 @@ pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
 ///
 /// # Errors
 ///
-/// The bytes are not a safetensors file, are truncated, or have a tensor that is neither f32 nor a
-/// valid quantised matrix.
+/// The bytes are not a safetensors file, are truncated, or have a tensor that is neither f32, f16,
+/// bf16 or f64, which become f32, nor a valid quantised matrix.
 pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
     let file = SafeTensors::deserialize(bytes).map_err(self::file)?;
     let mut views: BTreeMap<String, TensorView<'_>> = file.tensors().into_iter().collect();
@@ -74,14 +75,22 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
         let of_scales = scales_of(&name);
         let scales = views.remove(&of_scales);
         let scales = scales.ok_or_else(|| WeightsError::missing([&of_scales]))?;
-        check_f32(&of_scales, &scales)?;
+        if scales.dtype() != FileDtype::F32 {
+            return Err(WeightsError::Dtype {
+                name: of_scales,
+                dtype: format!("{:?}", scales.dtype()).to_lowercase(),
+                expected: "f32",
+            });
+        }
         let (integers, shape) = (matrix.data().to_vec(), matrix.shape());
         let data = int8::from_file(&name, integers, shape, scales.data(), scales.shape())?;
         parameters.insert(name, data);
     }
     for (name, view) in views {
-        check_f32(&name, &view)?;
-        let elements: Vec<f32> = floats(view.data()).collect();
+        let dtype = format!("{:?}", view.dtype()).to_lowercase();
+        check_float(&name, &dtype)?;
+        let mut elements = Vec::new();
+        extend_f32(&mut elements, &dtype, view.data());
         parameters.insert(name, TensorData::new(elements, view.shape().to_vec()));
     }
     Ok(parameters)
@@ -99,22 +108,6 @@ pub fn metadata_of(bytes: &[u8]) -> Result<BTreeMap<String, String>, WeightsErro
     Ok(metadata
         .map(|(key, text)| (key.clone(), text.clone()))
         .collect())
-}
-
-/// Rejects a tensor whose elements are not f32.
-fn check_f32(name: &str, view: &TensorView<'_>) -> Result<(), WeightsError> {
-    match view.dtype() {
-        FileDtype::F32 => Ok(()),
-        other => Err(not_f32(name, &format!("{other:?}").to_lowercase())),
-    }
-}
-
-fn not_f32(name: &str, dtype: &str) -> WeightsError {
-    WeightsError::Dtype {
-        name: name.into(),
-        dtype: dtype.into(),
-        expected: "f32",
-    }
 }
 
 /// Converts an error of the `safetensors` crate.

@@ -178,8 +178,10 @@ impl Layout {
         if config.norm != usual.norm {
             return Some(("norm", value(&config.norm)));
         }
-        if config.kv_heads() != config.n_heads {
-            return Some(("n_kv_heads", value(&config.kv_heads())));
+        if let Some(n_kv_heads) = config.n_kv_heads
+            && n_kv_heads != config.n_heads
+        {
+            return Some(("n_kv_heads", value(&n_kv_heads)));
         }
         if let Some(d_kv) = config.d_kv
             && !is_t5

@@ -13,5 +13,5 @@ mod tables;
 pub use name::Layout;
 
 pub(super) use expand::expand;
-pub(super) use rule::{CORE, Kind, Rule};
+pub(super) use rule::{CORE, Kind, Part, Rule};
 pub(super) use shapes::shapes;

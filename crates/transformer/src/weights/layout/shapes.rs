@@ -16,7 +16,8 @@ pub(in crate::weights) fn shapes(
     } else {
         f
     };
-    let (h, g) = (config.d_heads(), config.d_keys());
+    let attention = config.decoder().layer.attention;
+    let [h, g] = [attention.n_heads, attention.kv_heads()].map(|heads| heads * attention.d_head());
     let mut all = Vec::new();
     let linear = |all: &mut Vec<_>, name: String, input, output| {
         all.push((format!("{name}.weight"), vec![input, output]));
@@ -46,11 +47,11 @@ pub(in crate::weights) fn shapes(
             ));
         }
         if config.positions == Positions::Learned {
-            let name = format!("{stack}.input.position.Learned.weight");
+            let name = format!("{stack}.input.position.learned.weight");
             all.push((name, vec![config.max_len, d]));
         }
         if config.positions == Positions::Relative {
-            let name = format!("{stack}.attention_position.Relative.weight");
+            let name = format!("{stack}.attention_position.relative.weight");
             all.push((name, vec![config.relative_buckets, config.n_heads]));
         }
         if config.embedding_norm {

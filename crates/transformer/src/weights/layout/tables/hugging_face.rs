@@ -56,7 +56,7 @@ pub(super) fn t5() -> Table {
         .final_norm("{s}.final_layer_norm")
         .same(
             &["{s}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"],
-            "{s}.attention_position.Relative.weight",
+            "{s}.attention_position.relative.weight",
         )
         .same(&["shared.weight"], "decoder.input.embedding.weight")
         .same(

@@ -49,8 +49,8 @@ fn native() -> Vec<Rule> {
     let own = |table: Table, name: &str| table.same(&[name], name);
     for name in [
         "{s}.input.embedding.weight",
-        "{s}.input.position.Learned.weight",
-        "{s}.attention_position.Relative.weight",
+        "{s}.input.position.learned.weight",
+        "{s}.attention_position.relative.weight",
         "decoder.generator.weight",
         "decoder.generator.bias",
     ] {

@@ -128,7 +128,7 @@ impl Table {
     /// Adds the rules for position tables. In the layout, they have an additional axis of size 1
     /// at index `axis`, unless `axis` is `None`.
     pub fn positions(mut self, theirs: &[&str], stack: &str, axis: Option<usize>) -> Self {
-        let ours = format!("{stack}.input.position.Learned.weight");
+        let ours = format!("{stack}.input.position.learned.weight");
         self.rule(theirs, &ours, Kind::Positions(axis), [Part::WHOLE; 2]);
         self
     }

@@ -2,7 +2,7 @@
 //! attention and rotary positions, trained for half a minute on pages of this project's
 //! documentation.
 //!
-//!     cargo run --release -p examples --example character_model
+//!     cargo run --release -p examples --example language_model
 
 use std::error::Error;
 
@@ -12,9 +12,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use transformer::generate::{GenerateConfig, Method};
-use transformer::{
-    Activation, CrossEntropy, NormKind, NormPlacement, Positions, TransformerConfig,
-};
+use transformer::{Activation, CrossEntropy, DecoderConfig, NormKind, NormPlacement, Positions};
 
 const TEXT: &str = concat!(
     include_str!("../docs/architecture.md"),
@@ -32,34 +30,30 @@ const BATCH: usize = 16;
 const STEPS: usize = 300;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Token 0 is the begin symbol. The different characters of the text have the ids from 1.
+    // The tokens are the different characters of the text, and nothing else.
     let mut characters: Vec<char> = TEXT.chars().collect();
     characters.sort_unstable();
     characters.dedup();
-    let id = |c: char| 1 + characters.binary_search(&c).expect("it is in the text") as u32;
+    let id = |c: char| characters.binary_search(&c).expect("it is in the text") as u32;
     let ids: Vec<u32> = TEXT.chars().map(id).collect();
     let (train, held_out) = ids.split_at(ids.len() * 19 / 20);
 
     // The choices are those of Llama: RMS normalisation before each sublayer, a gated activation,
     // no biases, and one key-value head for every four query heads.
-    let vocab_size = characters.len() + 1;
-    let config = TransformerConfig::new(vocab_size, vocab_size)
-        .with_d_model(128)
-        .with_n_heads(8)
-        .with_n_kv_heads(Some(2))
+    let mut config = DecoderConfig::new(characters.len(), 128, 344, 8, 3)
+        .with_cross_attention(false)
         .with_positions(Positions::Rotary)
-        .with_norm(NormKind::Rms)
+        .with_max_len(512)
+        .with_norm(NormKind::Rms, 1e-5)
         .with_norm_placement(NormPlacement::Pre)
         .with_activation(Activation::Swiglu)
         .with_biases(false)
-        .with_logits_bias(false)
-        .with_d_ff(344)
-        .with_n_decoder_layers(3)
-        .with_dropout(0.0)
-        .with_max_len(512);
+        .with_dropout(0.0);
+    config.layer.attention.n_kv_heads = Some(2);
+    config.generator.bias = false;
     let device = Device::flex().autodiff();
     device.seed(42);
-    let mut model = config.init_decoder_only(&device)?;
+    let mut model = config.init(&device)?;
     let criterion = CrossEntropy::new(0.0)?;
     let mut optimizer = AdamWConfig::new().init();
 
@@ -100,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    // Continue a text, with characters drawn from the model's distribution at temperature 0.5.
+    // Continue a text, without a begin symbol, with characters drawn from the model's distribution at temperature 0.5.
     let prompt = "The model ";
     let search = GenerateConfig::new(120).with_method(Method::Sample {
         temperature: 0.5,
@@ -111,10 +105,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     let prefix: Vec<u32> = prompt.chars().map(id).collect();
     let tokens = &model.valid().complete(None, &[prefix], &search)?[0][0].tokens;
-    let character = |&id: &u32| match id {
-        0 => '\n',
-        id => characters[id as usize - 1],
-    };
+    let character = |&id: &u32| characters[id as usize];
     println!("{}", tokens.iter().map(character).collect::<String>());
     let last = evaluate(&model);
     assert!(

@@ -1,0 +1,270 @@
+//! Rules of one's own: where the parameters of a module are in the file of another implementation.
+
+use std::collections::BTreeSet;
+
+use burn::module::Module;
+use burn::tensor::TensorData;
+
+use super::assemble::{self, Pieces};
+use super::element::check_float;
+use super::error::WeightsError;
+use super::file::WeightsFile;
+use super::layout::{Kind, Part, Rule};
+use super::parameters::{Parameters, shapes, with_parameters};
+
+/// Rules that say which tensors of a file are which parameters of a module.
+///
+/// In names, `{i}` stands for any number, the same one in both names of a rule. Tensors in f16,
+/// bf16, f32 or f64 are read.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use burn::tensor::Device;
+/// use transformer::EncoderConfig;
+/// use transformer::weights::{Rules, WeightsFile};
+/// # use burn::tensor::TensorData;
+/// # use transformer::weights::{parameters, to_bytes};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("model.safetensors");
+/// # let device = Device::flex();
+/// # let encoder = EncoderConfig::new(8, 12, 2, 1).init(&device)?;
+/// # let mut theirs = std::collections::BTreeMap::new();
+/// # for (name, shape) in [
+/// #     ("block.0.q.weight", vec![8, 8]), ("block.0.k.weight", vec![8, 8]),
+/// #     ("block.0.v.weight", vec![8, 8]), ("block.0.o.weight", vec![8, 8]),
+/// #     ("block.0.up.weight", vec![12, 8]), ("block.0.down.weight", vec![8, 12]),
+/// #     ("block.0.norm_1.weight", vec![8]), ("block.0.norm_1.bias", vec![8]),
+/// #     ("block.0.norm_2.weight", vec![8]), ("block.0.norm_2.bias", vec![8]),
+/// #     ("norm.weight", vec![8]), ("norm.bias", vec![8]), ("version", vec![1]),
+/// # ] {
+/// #     let n = shape.iter().product();
+/// #     theirs.insert(name.to_string(), TensorData::new(vec![0.5f32; n], shape));
+/// # }
+/// # std::fs::write(&path, to_bytes(&theirs)?)?;
+///
+/// // PyTorch's linear layers are `[out, in]`; queries, keys and values become one matrix.
+/// let rules = Rules::new()
+///     .packed(&["block.{i}.q", "block.{i}.k", "block.{i}.v"], "layers.{i}.self_attention.w_qkv")
+///     .linear("block.{i}.o", "layers.{i}.self_attention.w_o")
+///     .linear("block.{i}.up", "layers.{i}.feed_forward.w_1")
+///     .linear("block.{i}.down", "layers.{i}.feed_forward.w_2")
+///     .norm("block.{i}.norm_1", "layers.{i}.self_attention_residual.norm")
+///     .norm("block.{i}.norm_2", "layers.{i}.feed_forward_residual.norm")
+///     .norm("norm", "final_norm")
+///     .with_zero_biases()
+///     .ignoring("version");
+/// let encoder = rules.read(&WeightsFile::open(&path)?, &encoder)?;
+/// # assert_eq!(parameters(&encoder)["layers.0.self_attention.w_qkv.weight"].shape().to_vec(), [8, 24]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    rules: Vec<Pattern>,
+    ignored: Vec<String>,
+    zero_biases: bool,
+}
+
+/// A rule for one parameter: its name, and those of the tensors of which it consists.
+#[derive(Clone, Debug)]
+struct Pattern {
+    theirs: Vec<String>,
+    ours: String,
+    kind: Kind,
+}
+
+impl Rules {
+    /// Creates an empty set of rules.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the rule for a parameter with the same shape in the file, such as an embedding table.
+    pub fn same(mut self, theirs: &str, ours: &str) -> Self {
+        self.add(&[theirs], ours, Kind::Same);
+        self
+    }
+
+    /// Adds the rules for weight and bias of a linear layer, whose weight is `[out, in]` in the
+    /// file, as in PyTorch. The names lack `.weight` and `.bias`.
+    pub fn linear(self, theirs: &str, ours: &str) -> Self {
+        self.packed(&[theirs], ours)
+    }
+
+    /// Adds the rules for a linear layer that consists of several layers of the file, side by side,
+    /// such as queries, keys and values. The names lack `.weight` and `.bias`.
+    pub fn packed(mut self, theirs: &[&str], ours: &str) -> Self {
+        for (end, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
+            let theirs: Vec<String> = theirs.iter().map(|name| format!("{name}.{end}")).collect();
+            let theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
+            self.add(&theirs, &format!("{ours}.{end}"), kind);
+        }
+        self
+    }
+
+    /// Adds the rules for scale and shift of a norm, `.weight` and `.bias` in the file.
+    pub fn norm(mut self, theirs: &str, ours: &str) -> Self {
+        for (end, own) in [("weight", "gamma"), ("bias", "beta")] {
+            self.add(
+                &[&format!("{theirs}.{end}")],
+                &format!("{ours}.{own}"),
+                Kind::Same,
+            );
+        }
+        self
+    }
+
+    /// Lets biases of linear layers that the file lacks be zeros.
+    pub fn with_zero_biases(mut self) -> Self {
+        self.zero_biases = true;
+        self
+    }
+
+    /// Leaves out the tensors whose names end with `end`.
+    pub fn ignoring(mut self, end: &str) -> Self {
+        self.ignored.push(end.into());
+        self
+    }
+
+    fn add(&mut self, theirs: &[&str], ours: &str, kind: Kind) {
+        self.rules.push(Pattern {
+            theirs: theirs.iter().map(ToString::to_string).collect(),
+            ours: ours.into(),
+            kind,
+        });
+    }
+
+    /// Returns a copy of `module` with the parameters of a file.
+    ///
+    /// # Errors
+    ///
+    /// A parameter has no rule, or its tensor is not in the file. A tensor of the file is neither
+    /// used nor ignored, has another shape or an element type that is not floating-point, or has
+    /// elements that are not finite. The file cannot be read.
+    pub fn read<M: Module>(&self, file: &WeightsFile, module: &M) -> Result<M, WeightsError> {
+        let (mut given, mut used, mut missing) = (Parameters::new(), BTreeSet::new(), Vec::new());
+        for (name, shape) in shapes(module) {
+            let Some((pattern, number)) = self.of(&name) else {
+                let what = format!("is read without a rule for the parameter {name}");
+                return Err(WeightsError::File(what));
+            };
+            let theirs = pattern.theirs.iter().map(|theirs| fill(theirs, number));
+            let theirs: Vec<String> = theirs.collect();
+            let absent = |name: &&String| !file.tensors().contains_key(*name);
+            let lacks: Vec<&String> = theirs.iter().filter(absent).collect();
+            if lacks.is_empty() {
+                given.insert(name, pattern.assemble(file, &theirs, &shape)?);
+                used.extend(theirs);
+            } else if self.zero_biases && name.ends_with(".bias") && lacks.len() == theirs.len() {
+                given.insert(name, TensorData::zeros::<f32, _>(shape));
+            } else {
+                missing.extend(lacks.into_iter().cloned());
+            }
+        }
+        if !missing.is_empty() {
+            return Err(WeightsError::missing(&missing));
+        }
+        let is_unused = |name: &&String| {
+            let mut ignored = self.ignored.iter();
+            !used.contains(*name) && !ignored.any(|end| name.ends_with(end.as_str()))
+        };
+        let unused: Vec<&String> = file.tensors().keys().filter(is_unused).collect();
+        if !unused.is_empty() {
+            return Err(WeightsError::unused(unused));
+        }
+        file.check_unchanged()?;
+        with_parameters(module, given)
+    }
+
+    /// Returns the rule for a parameter, and the number that `{i}` stands for in its name.
+    fn of(&self, name: &str) -> Option<(&Pattern, Option<usize>)> {
+        let mut rules = self.rules.iter();
+        rules.find_map(|rule| Some((rule, number(&rule.ours, name)?)))
+    }
+}
+
+impl Pattern {
+    /// Reads the tensors, and puts them side by side into a parameter of this shape.
+    fn assemble(
+        &self,
+        file: &WeightsFile,
+        theirs: &[String],
+        shape: &[usize],
+    ) -> Result<TensorData, WeightsError> {
+        let width = shape.last().copied().unwrap_or(1);
+        let mut first = 0;
+        let mut rules = Vec::new();
+        for name in theirs {
+            let info = &file.tensors()[name];
+            check_float(name, &info.dtype)?;
+            // The first axis of a linear layer's weight, or the only one of a bias.
+            let found = info.shape.first().copied().unwrap_or(1);
+            let count = if self.kind == Kind::Same {
+                width
+            } else {
+                found
+            };
+            let rule = Rule {
+                theirs: Vec::new(),
+                ours: String::new(),
+                kind: self.kind,
+                their_part: Part::WHOLE,
+                our_part: Part {
+                    first,
+                    count,
+                    of: width,
+                },
+            };
+            let expected = rule.their_shape(shape);
+            if first + count > width || !rule.fits(&info.shape, &expected) {
+                return Err(WeightsError::Shape {
+                    name: name.clone(),
+                    expected,
+                    found: info.shape.clone(),
+                });
+            }
+            first += count;
+            rules.push(rule);
+        }
+        if first != width {
+            let what = format!(
+                "has {first} outputs in {}, but the parameter has {width}",
+                theirs.join(", ")
+            );
+            return Err(WeightsError::File(what));
+        }
+        let pieces: Pieces = rules.iter().zip(theirs).collect();
+        assemble::read(file, &pieces, shape)
+    }
+}
+
+/// Matches a name with a pattern. Returns the number that `{i}` stands for, `Some(None)` if the
+/// pattern has none; `None` if they do not match.
+fn number(pattern: &str, name: &str) -> Option<Option<usize>> {
+    let Some((before, after)) = pattern.split_once("{i}") else {
+        return (pattern == name).then_some(None);
+    };
+    let middle = name.strip_prefix(before)?.strip_suffix(after)?;
+    middle.parse().ok().map(Some)
+}
+
+fn fill(pattern: &str, number: Option<usize>) -> String {
+    match number {
+        Some(number) => pattern.replace("{i}", &number.to_string()),
+        None => pattern.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_the_same_in_both_names() {
+        assert_eq!(number("a.{i}.b", "a.12.b"), Some(Some(12)));
+        assert_eq!(number("a.{i}.b", "a.x.b"), None);
+        assert_eq!(number("a.{i}.b", "a.b"), None);
+        assert_eq!(number("a.b", "a.b"), Some(None));
+        assert_eq!(fill("c.{i}", Some(12)), "c.12");
+    }
+}

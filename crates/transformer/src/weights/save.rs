@@ -1,0 +1,201 @@
+//! Files of whole modules: parameters and configuration together.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use burn::module::Module;
+use burn::tensor::Device;
+
+use super::error::WeightsError;
+use super::file::WeightsFile;
+use super::metadata::{self, DECODER, ENCODER};
+use super::parameters::{Parameters, parameters, shapes, with_parameters};
+use super::safetensors::{Dtype, write};
+use crate::config::{DecoderConfig, EncoderConfig};
+use crate::decoder::Decoder;
+use crate::encoder::Encoder;
+use crate::init::Init;
+use crate::model::Transformer;
+
+/// A module that a file describes completely: [`Transformer`], [`Encoder`] or [`Decoder`].
+pub trait Saved: Module + sealed::Configured {}
+
+impl<M: Module + sealed::Configured> Saved for M {}
+
+mod sealed {
+    use super::{BTreeMap, Device, WeightsError};
+
+    pub trait Configured: Sized {
+        /// Name of the stack; `None` for a whole model.
+        const STACK: Option<&'static str>;
+
+        /// Returns the module's configurations, as JSON.
+        fn describe(&self) -> BTreeMap<String, String>;
+
+        /// Builds a module of these configurations whose parameters are zeros.
+        fn zeros(about: &BTreeMap<String, String>, device: &Device) -> Result<Self, WeightsError>;
+    }
+}
+
+use sealed::Configured;
+
+impl Configured for Encoder {
+    const STACK: Option<&'static str> = Some(ENCODER);
+
+    fn describe(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([(ENCODER.into(), metadata::json(self.config()))])
+    }
+
+    fn zeros(about: &BTreeMap<String, String>, device: &Device) -> Result<Self, WeightsError> {
+        let config: EncoderConfig =
+            metadata::stack(about, ENCODER)?.ok_or_else(|| lacks("encoder"))?;
+        config.validate().map_err(WeightsError::Config)?;
+        Ok(Self::build(&config, &mut Init::zeros(device)))
+    }
+}
+
+impl Configured for Decoder {
+    const STACK: Option<&'static str> = Some(DECODER);
+
+    fn describe(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([(DECODER.into(), metadata::json(self.config()))])
+    }
+
+    fn zeros(about: &BTreeMap<String, String>, device: &Device) -> Result<Self, WeightsError> {
+        let config: DecoderConfig =
+            metadata::stack(about, DECODER)?.ok_or_else(|| lacks("decoder"))?;
+        config.validate().map_err(WeightsError::Config)?;
+        Ok(Self::build(&config, &mut Init::zeros(device)))
+    }
+}
+
+impl Configured for Transformer {
+    const STACK: Option<&'static str> = None;
+
+    fn describe(&self) -> BTreeMap<String, String> {
+        let mut about = self.encoder.describe();
+        about.extend(self.decoder.describe());
+        about
+    }
+
+    fn zeros(about: &BTreeMap<String, String>, device: &Device) -> Result<Self, WeightsError> {
+        let encoder = Encoder::zeros(about, device)?;
+        let decoder = Decoder::zeros(about, device)?;
+        let [of_encoder, of_decoder] = [encoder.config().d_model(), decoder.config().d_model()];
+        if of_encoder != of_decoder || !decoder.config().cross_attention {
+            let what = format!(
+                "has stacks that do not fit: widths {of_encoder} and {of_decoder}, cross-attention {}",
+                decoder.config().cross_attention
+            );
+            return Err(WeightsError::File(what));
+        }
+        Ok(Self::from_parts(encoder, decoder))
+    }
+}
+
+fn lacks(stack: &str) -> WeightsError {
+    WeightsError::File(format!(
+        "has no configuration of {}: read it with `weights::import`, which recognises other files",
+        if stack == "encoder" {
+            "an encoder"
+        } else {
+            "a decoder"
+        }
+    ))
+}
+
+/// Saves a model with its configuration, for [`load`].
+///
+/// The file is a safetensors file in the native layout, which [`import`](super::import()) reads,
+/// too. It appears whole or not at all: a file that stands there is replaced in one step.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use burn::tensor::Device;
+/// use transformer::weights::{load, parameters, save};
+/// use transformer::{Transformer, TransformerConfig};
+///
+/// let device = Device::flex();
+/// let model = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2).init(&device)?;
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.safetensors");
+/// save(&path, &model)?;
+/// let same: Transformer = load(&path, &device)?;
+/// assert_eq!(parameters(&same), parameters(&model));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+///
+/// The file cannot be written. The module was changed after it was built, so that its parameters
+/// are not those of its configuration.
+pub fn save<M: Saved>(path: impl AsRef<Path>, model: &M) -> Result<(), WeightsError> {
+    let path = path.as_ref();
+    let about = model.describe();
+    let device = model.devices().into_iter().next().unwrap_or_default();
+    let expected = shapes(&M::zeros(&about, &device.inner())?);
+    let own = shapes(model);
+    let differs = |(name, shape): &(&String, &Vec<usize>)| own.get(*name) != Some(shape);
+    let first = expected.iter().find(differs);
+    let first = first.map(|(name, _)| name);
+    let first = first.or_else(|| own.keys().find(|name| !expected.contains_key(*name)));
+    if let Some(name) = first {
+        let what = format!(
+            "cannot hold this model: its parameter {name} is not that of its configuration, which was changed after it was built"
+        );
+        return Err(WeightsError::File(what));
+    }
+    let io = |error: std::io::Error| WeightsError::io(&error);
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(format!(".{}.part", std::process::id()));
+    let written = (|| {
+        let mut file = BufWriter::new(File::create(&partial).map_err(io)?);
+        write(&mut file, &parameters(model), Dtype::F32, &about)?;
+        file.flush().map_err(io)?;
+        file.get_ref().sync_all().map_err(io)?;
+        fs::rename(&partial, path).map_err(io)
+    })();
+    if written.is_err() {
+        // The error that counts is the first one.
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+/// Loads a model that [`save`] has saved; nothing else is needed.
+///
+/// Elements in f16 or bf16 are read, too, and take the precision of the device. A stack is also
+/// read from the file of a whole model.
+///
+/// # Errors
+///
+/// The file cannot be read, has no configuration of such a module, or its tensors do not fit the
+/// configuration.
+pub fn load<M: Saved>(path: impl AsRef<Path>, device: &Device) -> Result<M, WeightsError> {
+    let file = WeightsFile::open(path)?;
+    let empty = M::zeros(file.metadata(), device)?;
+    let read = |name: &str| match file.read_int8(name)? {
+        Some(data) => Ok(data),
+        None => file.read(name),
+    };
+    // In the file of a whole model, the names of a stack begin with the stack.
+    let is_whole = [ENCODER, DECODER].map(|key| file.metadata().contains_key(key));
+    let prefix = M::STACK.filter(|_| is_whole == [true; 2]);
+    let mut given = Parameters::new();
+    for name in file.tensors.keys() {
+        let own = match &prefix {
+            Some(stack) => name
+                .strip_prefix(stack)
+                .and_then(|name| name.strip_prefix('.')),
+            None => Some(name.as_str()),
+        };
+        if let Some(own) = own {
+            given.insert(own.into(), read(name)?);
+        }
+    }
+    file.check_unchanged()?;
+    with_parameters(&empty, given)
+}

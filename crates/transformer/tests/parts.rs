@@ -1,0 +1,332 @@
+//! Tests of parts that are built and used alone: stacks of one's own, stacks that differ, encoders
+//! of vectors, and files of them.
+
+use burn::module::Module;
+use burn::tensor::{Device, Distribution, Int, Tensor};
+use transformer::generate::GenerateConfig;
+use transformer::position::{
+    Alibi, AttentionPosition, LearnedEncoding, RelativeBias, RotaryEncoding,
+};
+use transformer::weights::{self, Dtype, Saved, load, parameters, save};
+use transformer::{
+    AttentionMask, Decoder, DecoderConfig, Encoder, EncoderConfig, InputConfig, LayerCache,
+    LayerConfig, Memory, NormConfig, NormKind, NormPlacement, PositionConfig, Positions,
+    Transformer, TransformerConfig, WeightTying, pad_sequences,
+};
+
+const IN_ATTENTION: [Positions; 4] = [
+    Positions::None,
+    Positions::Rotary,
+    Positions::Relative,
+    Positions::Alibi,
+];
+
+fn vectors(shape: [usize; 3], device: &Device) -> Tensor<3> {
+    Tensor::random(shape, Distribution::Normal(0.0, 1.0), device)
+}
+
+fn same(a: Tensor<3>, b: Tensor<3>) -> bool {
+    let difference = (a - b).abs().max().into_scalar::<f32>();
+    difference < 1e-5
+}
+
+#[test]
+fn a_stack_of_ones_own_does_what_an_encoder_does() {
+    let device = Device::flex();
+    for kind in IN_ATTENTION {
+        for placement in [NormPlacement::Post, NormPlacement::Pre] {
+            let config = EncoderConfig::new(16, 24, 4, 3)
+                .with_positions(kind)
+                .with_norm_placement(placement);
+            let encoder = config.init(&device).unwrap();
+            let x = vectors([2, 7, 16], &device);
+            let mask = AttentionMask::of_lengths(&[7, 4], &device);
+            let position = encoder.attention_position.as_ref();
+            let position = position.map(|position| position.forward(0, 7));
+            let mut own = x.clone();
+            for layer in &encoder.layers {
+                own = layer.forward(own, Some(&mask), position.as_ref());
+            }
+            let own = encoder.final_norm.as_ref().unwrap().forward(own);
+            assert!(same(own, encoder.forward_vectors(x, Some(&mask))), "{kind}");
+        }
+    }
+}
+
+#[test]
+fn a_decoder_layer_with_a_cache_continues_where_it_was() {
+    let device = Device::flex();
+    let layer = LayerConfig::new(16, 24, 4);
+    let layer = layer.init_decoder_layer(true, &device).unwrap();
+    let positions: [Option<AttentionPosition>; 4] = [
+        None,
+        Some(RotaryEncoding::new(20, 4, &device).into()),
+        Some(RelativeBias::new(&PositionConfig::new(Positions::Relative), 4, true, &device).into()),
+        Some(Alibi::new(4, &device).into()),
+    ];
+    let memory = Memory::from(vectors([2, 5, 16], &device));
+    let x = vectors([2, 6, 16], &device);
+    for positions in positions {
+        let at = |past, length| positions.as_ref().map(|p| p.forward(past, length));
+        let mask = AttentionMask::causal(6, &device);
+        let mut cache = LayerCache::default();
+        let whole = layer.forward(
+            x.clone(),
+            Some(&mask),
+            at(0, 6).as_ref(),
+            &memory,
+            &mut cache,
+        );
+        // Two tokens, three tokens, one token.
+        let mut cache = LayerCache::default();
+        let mut parts = Vec::new();
+        for (past, length) in [(0, 2), (2, 3), (5, 1)] {
+            let part = x.clone().narrow(1, past, length);
+            let mask = AttentionMask::causal_after(past, length, &device);
+            let position = at(past, length);
+            parts.push(layer.forward(part, Some(&mask), position.as_ref(), &memory, &mut cache));
+        }
+        assert!(same(Tensor::cat(parts, 1), whole));
+    }
+}
+
+#[test]
+fn an_encoder_of_vectors_has_positions_and_no_table() {
+    let device = Device::flex();
+    let encoder = EncoderConfig::new(16, 24, 4, 1).init(&device).unwrap();
+    assert!(
+        !parameters(&encoder)
+            .keys()
+            .any(|name| name.contains("embedding"))
+    );
+    let x = vectors([1, 1, 16], &device).expand([1, 3, 16]);
+    let states = |encoder: &Encoder| encoder.forward_vectors(x.clone(), None);
+    let [first, last] = [0, 2].map(|at| states(&encoder).narrow(1, at, 1));
+    assert!(!same(first, last), "equal vectors at two places differ");
+    let config = EncoderConfig::new(16, 24, 4, 1).with_positions(Positions::None);
+    let encoder = config.init(&device).unwrap();
+    let [first, last] = [0, 2].map(|at| states(&encoder).narrow(1, at, 1));
+    assert!(same(first, last), "without positions, they do not");
+}
+
+/// The input layer of BERT: token types are added before positions and norm.
+#[test]
+fn vectors_take_the_same_way_through_the_input_layer_as_tokens() {
+    let device = Device::flex();
+    let config = InputConfig::new(16)
+        .with_vocab_size(Some(9))
+        .with_scale(false)
+        .with_positions(PositionConfig::new(Positions::Learned).with_max_len(8))
+        .with_norm(Some(NormConfig::new(16)));
+    let input = config.init(&device).unwrap();
+    let ids = pad_sequences(&[vec![5, 6, 7]], 0, &device);
+    let embedded = input.embed(ids.clone());
+    let of_vectors = input.forward_vectors(embedded, 2);
+    assert!(same(of_vectors, input.forward(ids, 2)));
+    let learned = LearnedEncoding::new(8, 16, &device);
+    assert_eq!(learned.forward(2, 3).dims(), [3, 16]);
+}
+
+/// An encoder of vectors and a decoder of another depth, width and length.
+fn mixed(device: &Device) -> (Encoder, Decoder) {
+    let encoder = EncoderConfig::new(16, 48, 4, 3).with_max_len(40);
+    let decoder = DecoderConfig::new(11, 16, 24, 2, 1)
+        .with_max_len(6)
+        .with_positions(Positions::Learned)
+        .with_tied_generator(true);
+    (encoder.init(device).unwrap(), decoder.init(device).unwrap())
+}
+
+#[test]
+fn stacks_that_differ_make_a_model() {
+    let device = Device::flex();
+    let (encoder, decoder) = mixed(&device);
+    let memory = Memory::from(encoder.forward_vectors(vectors([2, 30, 16], &device), None));
+    let config = GenerateConfig::new(6).with_bos_id(Some(1));
+    let prompts = [vec![], vec![3]];
+    let lines = decoder.complete(Some(&memory), &prompts, &config).unwrap();
+    assert_eq!(lines.len(), 2);
+    let model = Transformer::from_parts(encoder, decoder);
+    assert_eq!(model.config(), None);
+    let longer = model.with_max_len(50);
+    assert_eq!(longer.encoder.max_len(), Some(50));
+    assert_eq!(longer.decoder.max_len(), Some(6), "a learned table stays");
+}
+
+#[test]
+#[should_panic(expected = "the decoder has no cross-attention")]
+fn a_language_model_is_no_decoder_of_a_model() {
+    let device = Device::flex();
+    let (encoder, _) = mixed(&device);
+    let decoder = DecoderConfig::new(11, 16, 24, 2, 1).with_cross_attention(false);
+    Transformer::from_parts(encoder, decoder.init(&device).unwrap());
+}
+
+#[test]
+fn configurations_of_parts_are_checked() {
+    let device = Device::flex();
+    let mut layer = LayerConfig::new(16, 24, 4);
+    layer.feed_forward.d_model = 8;
+    let error = layer.init_encoder_layer(&device).unwrap_err();
+    let expected = "d_model is 8, but must be that of attention, too (16)";
+    assert_eq!(error.to_string(), expected);
+    let decoder = DecoderConfig::new(11, 15, 24, 2, 1);
+    let error = decoder.init(&device).unwrap_err().to_string();
+    assert_eq!(error, "n_heads is 2, but must be a divisor of d_model (15)");
+    let encoder = EncoderConfig::new(16, 24, 4, 1).with_vocab_size(0);
+    let error = encoder.init(&device).unwrap_err().to_string();
+    assert_eq!(error, "vocab_size is 0, but must be at least 1");
+    let error = NormConfig::new(4).with_epsilon(-1.0).init(&device);
+    assert_eq!(error.unwrap_err().field, "epsilon");
+}
+
+/// Saves and loads a module, and checks that the file has all of it.
+fn saved<M: Saved>(module: &M) -> M {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    save(&path, module).unwrap();
+    // A file is replaced in one step, and nothing else is left.
+    save(&path, module).unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    let read = load(&path, &Device::flex()).unwrap();
+    assert_eq!(parameters(&read), parameters(module));
+    read
+}
+
+#[test]
+fn models_are_saved_and_loaded_by_two_functions() {
+    let device = Device::flex();
+    for positions in [
+        Positions::Sinusoidal,
+        Positions::SinusoidalHalves,
+        Positions::SinusoidalFairseq,
+        Positions::Learned,
+        Positions::Rotary,
+        Positions::Relative,
+        Positions::Alibi,
+        Positions::None,
+    ] {
+        for weight_tying in [WeightTying::None, WeightTying::Embeddings, WeightTying::All] {
+            let config = TransformerConfig::new(11, 11)
+                .with_d_model(16)
+                .with_n_heads(4)
+                .with_n_kv_heads(Some(2))
+                .with_d_ff(24)
+                .with_n_encoder_layers(1)
+                .with_n_decoder_layers(2)
+                .with_positions(positions)
+                .with_max_len(12)
+                .with_pad_id(3)
+                .with_norm_placement(NormPlacement::Pre)
+                .with_weight_tying(weight_tying);
+            let model = config.init(&device).unwrap();
+            assert_eq!(model.config(), Some(config.clone()));
+            let read = saved(&model);
+            assert_eq!(read.config(), Some(config));
+            let source = pad_sequences(&[vec![5, 6, 7], vec![8]], 3, &device);
+            let mask = AttentionMask::of_lengths(&[3, 1], &device);
+            let target = pad_sequences(&[vec![1, 7, 9], vec![1, 5]], 3, &device);
+            let logits = |model: &Transformer| {
+                let logits = model.forward(source.clone(), Some(&mask), target.clone());
+                logits.into_data()
+            };
+            assert_eq!(logits(&read), logits(&model), "{positions}, {weight_tying}");
+        }
+    }
+}
+
+#[test]
+fn stacks_are_saved_and_loaded() {
+    let device = Device::flex();
+    let (encoder, decoder) = mixed(&device);
+    let x = vectors([2, 9, 16], &device);
+    let states = encoder.forward_vectors(x.clone(), None).into_data();
+    let read = saved(&encoder);
+    assert_eq!(read.forward_vectors(x.clone(), None).into_data(), states);
+    saved(&decoder);
+    let language_model = DecoderConfig::new(11, 16, 24, 2, 1)
+        .with_cross_attention(false)
+        .with_norm(NormKind::Rms, 1e-6)
+        .with_biases(false);
+    let language_model = language_model.init(&device).unwrap();
+    let ids = Tensor::<2, Int>::from_data([[1, 5, 6]], &device);
+    let logits = |model: &Decoder| model.forward(ids.clone(), None, &mut model.new_cache());
+    let read = saved(&language_model);
+    assert_eq!(
+        logits(&read).into_data(),
+        logits(&language_model).into_data()
+    );
+
+    // A stack is also read from the file of a whole model.
+    let model = Transformer::from_parts(encoder, decoder);
+    saved(&model);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    save(&path, &model).unwrap();
+    let read: Encoder = load(&path, &device).unwrap();
+    assert_eq!(read.forward_vectors(x, None).into_data(), states);
+    let read: Decoder = load(&path, &device).unwrap();
+    assert_eq!(parameters(&read), parameters(&model.decoder));
+}
+
+#[test]
+fn files_that_do_not_fit_are_refused() {
+    let device = Device::flex();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let (mut encoder, _) = mixed(&device);
+    let tensors = weights::to_bytes(&parameters(&encoder)).unwrap();
+    std::fs::write(&path, tensors).unwrap();
+    let error = load::<Encoder>(&path, &device).unwrap_err().to_string();
+    assert!(
+        error.starts_with("has no configuration of an encoder"),
+        "{error}"
+    );
+    save(&path, &encoder).unwrap();
+    let error = load::<Decoder>(&path, &device).unwrap_err().to_string();
+    assert!(
+        error.starts_with("has no configuration of a decoder"),
+        "{error}"
+    );
+    let before = std::fs::read(&path).unwrap();
+    encoder.layers.pop();
+    let error = save(&path, &encoder).unwrap_err().to_string();
+    assert!(error.contains("layers.2."), "{error}");
+    assert_eq!(
+        std::fs::read(&path).unwrap(),
+        before,
+        "the file is as it was"
+    );
+}
+
+#[test]
+fn elements_of_half_precision_are_loaded() {
+    let device = Device::flex();
+    let config = TransformerConfig::new(11, 11)
+        .with_d_model(16)
+        .with_n_heads(2);
+    let model = config.init(&device).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    for dtype in [Dtype::F16, Dtype::BF16] {
+        let about = weights::metadata(&config);
+        let bytes = weights::to_bytes_with(&parameters(&model), dtype, &about).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let read: Transformer = load(&path, &device).unwrap();
+        let exact = parameters(&model);
+        for (name, data) in parameters(&read) {
+            for (a, b) in data.iter::<f32>().zip(exact[&name].iter::<f32>()) {
+                assert!((a - b).abs() < 8e-3 * b.abs() + 1e-4, "{name}: {a} for {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_are_trained_moved_and_cloned_with_the_module_that_holds_them() {
+    let device = Device::flex().autodiff();
+    let (encoder, _) = mixed(&device);
+    let valid = encoder.valid();
+    assert_eq!(valid.config(), encoder.config());
+    assert_eq!(encoder.clone().num_params(), encoder.num_params());
+}
