@@ -69,6 +69,8 @@
 //!   backend. Dropout draws from the device's generator, which `device.seed(..)` seeds.
 //! - **Errors**: functions that check settings, token ids or files return a `Result`. Tensors of
 //!   wrong shapes cause a panic, and on a CPU also ids outside the vocabulary.
+//! - **Features**: `burn-train` adds `supervised`, `pytorch` the checkpoints of PyTorch, `autodiff`
+//!   and `flex` fast training and fast paths on flex.
 //! - **Backends**: the crate enables no backend by default. Choose one by a feature (`flex`,
 //!   `ndarray`, `wgpu`, `vulkan`, `metal`, `cuda`, `rocm`) or by your own dependency on `burn`.
 //!
@@ -90,6 +92,7 @@
 //! | [`encoder`], [`decoder`] | the two stacks |
 //! | [`model`] | [`Transformer`], the whole model |
 //! | [`loss`] | [`CrossEntropy`], and [`Transformer::loss`] for trainers |
+//! | `supervised` | training by burn-train, with the feature `burn-train` |
 //! | [`inspect`] | attention weights of every layer, sizes, statistics, likely tokens |
 //! | [`generate`] | greedy decoding, sampling and beam search, scores and alignments |
 //! | [`weights`] | parameters by name, files, and the layouts of other implementations |
@@ -121,6 +124,8 @@ pub mod model;
 pub mod norm;
 pub mod position;
 pub mod residual;
+#[cfg(feature = "burn-train")]
+pub mod supervised;
 pub mod weights;
 
 pub use choice::Choice;
