@@ -4,7 +4,7 @@
 //! `fixtures/torch_losses/losses.json` has the losses of PyTorch, and `losses_bf16.json` has its
 //! losses under `torch.autocast`. The script `torch_losses.py` beside them computed both with
 //! `torch.nn.Transformer` and `torch.optim.Adam`, from files that
-//! `examples/torch_losses.rs` of the workspace wrote.
+//! `fixtures/torch_losses/write.rs` wrote.
 
 use std::fs;
 
