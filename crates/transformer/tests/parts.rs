@@ -185,8 +185,10 @@ fn saved<M: Saved>(module: &M) -> M {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
     save(&path, module).unwrap();
-    // A file is replaced in one step, and nothing else is left.
+    // A file is replaced in one step, nothing else is left, and the bytes are always the same.
+    let before = std::fs::read(&path).unwrap();
     save(&path, module).unwrap();
+    assert!(std::fs::read(&path).unwrap() == before);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     let read = load(&path, &Device::flex()).unwrap();
     assert_eq!(parameters(&read), parameters(module));

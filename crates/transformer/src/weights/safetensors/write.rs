@@ -106,12 +106,16 @@ pub fn write(
         (name.clone(), info)
     });
     let infos = infos.collect();
-    // `Metadata` has a hash map, so the order of several entries in the file may vary.
-    let entries = metadata.clone().into_iter();
-    let entries = (!metadata.is_empty()).then(|| entries.collect());
-    let header = Metadata::new(entries, infos);
+    let header = Metadata::new(None, infos);
     let header = header.map_err(|error| WeightsError::NotSafetensors(error.to_string()))?;
     let mut header = serde_json::to_vec(&header).expect("it is plain data");
+    if !metadata.is_empty() {
+        // `Metadata` has a hash map, whose order varies. Equal files need a fixed order.
+        let entries = serde_json::to_string(metadata).expect("it is plain data");
+        let rest = if tensors.is_empty() { "" } else { "," };
+        let start = format!("{{\"__metadata__\":{entries}{rest}");
+        header.splice(..1, start.into_bytes());
+    }
     header.resize(header.len().next_multiple_of(8), b' ');
     let length = (header.len() as u64).to_le_bytes();
     let mut all = |bytes: &[u8]| {
