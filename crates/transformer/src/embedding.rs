@@ -145,11 +145,20 @@ impl InputLayer {
     ///
     /// # Panics
     ///
-    /// If `offset + T` exceeds the `max_len` of the positional encoding that is added.
+    /// If `offset + T` exceeds the `max_len` of the positional encoding that is added, or the
+    /// vectors have another width than the encoding.
     pub fn forward_vectors(&self, x: Tensor<3>, offset: usize) -> Tensor<3> {
-        let length = x.dims()[1];
+        let [batch, length, width] = x.dims();
         self.finish(match &self.position {
-            Some(position) => x + position.forward(offset, length).unsqueeze(),
+            Some(position) => {
+                let encoding = position.forward(offset, length);
+                let [_, d_model] = encoding.dims();
+                assert_eq!(
+                    width, d_model,
+                    "the vectors are [{batch}, {length}, {width}], but positions are [{length}, {d_model}]"
+                );
+                x + encoding.unsqueeze()
+            }
             None => x,
         })
     }

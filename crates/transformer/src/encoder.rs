@@ -108,6 +108,26 @@ impl EncoderConfig {
         self.validate()?;
         Ok(Encoder::build(self, &mut Init::new(device)))
     }
+
+    /// Builds an encoder whose parameters depend only on the configuration and `seed`.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init_seeded(&self, seed: u64, device: &Device) -> Result<Encoder, ConfigError> {
+        self.validate()?;
+        Ok(Encoder::build(self, &mut Init::seeded(seed, device)))
+    }
+
+    /// Builds an encoder whose matrices and biases are zeros, which will be replaced.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init_zeros(&self, device: &Device) -> Result<Encoder, ConfigError> {
+        self.validate()?;
+        Ok(Encoder::build(self, &mut Init::zeros(device)))
+    }
 }
 
 /// A stack of encoder layers that computes the memory to which a decoder attends.
@@ -147,8 +167,16 @@ impl Encoder {
         &self.config
     }
 
+    /// Returns the encoder with positions for sources of up to `max_len` tokens or vectors, as
+    /// [`Transformer::with_max_len`](crate::Transformer::with_max_len) does for both stacks.
+    pub fn with_max_len(self, max_len: usize) -> Self {
+        let norm = &self.layers[0].self_attention_residual.norm;
+        let device = norm.gamma.val().device();
+        self.lengthened(max_len, &mut Init::zeros(&device))
+    }
+
     /// Recomputes positions for sequences of up to `max_len`, unless they are parameters.
-    pub(crate) fn with_max_len(mut self, max_len: usize, init: &mut Init) -> Self {
+    pub(crate) fn lengthened(mut self, max_len: usize, init: &mut Init) -> Self {
         let (input, layer) = (&mut self.config.input, &self.config.layer);
         if input.positions.is_computed() {
             input.positions.max_len = max_len;

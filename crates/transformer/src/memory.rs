@@ -178,13 +178,19 @@ impl DecoderCache {
     ///
     /// # Panics
     ///
-    /// If the last call of [`branch`](Self::branch) had another number of targets.
+    /// If the last call of [`branch`](Self::branch) or, without one, the last step had another
+    /// number of targets.
     pub(crate) fn extend(
         &mut self,
         targets: usize,
         length: usize,
         memory: Option<&Memory>,
     ) -> TargetIndex {
+        let before = self.targets;
+        assert!(
+            self.sources.is_some() || self.is_empty() || targets == before,
+            "there are {targets} targets, but the cache has {before}"
+        );
         let total = self.length + length;
         self.length = total;
         self.targets = targets;

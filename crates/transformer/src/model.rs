@@ -226,8 +226,8 @@ impl Transformer {
         let device = self.decoder.input.table().device();
         let mut init = Init::zeros(&device);
         Self {
-            encoder: self.encoder.with_max_len(max_len, &mut init),
-            decoder: self.decoder.with_max_len(max_len, &mut init),
+            encoder: self.encoder.lengthened(max_len, &mut init),
+            decoder: self.decoder.lengthened(max_len, &mut init),
         }
     }
 

@@ -229,7 +229,7 @@ fn a_shift_rotates_the_sinusoidal_encoding() {
 #[test]
 fn rotary_scores_depend_on_the_distance_alone() {
     let device = Device::flex();
-    let rotary = RotaryEncoding::new(40, 10, &device);
+    let rotary = RotaryEncoding::new(40, 10, 10_000.0, &device);
     let _guard = common::seed(&device, 1);
     let vector =
         || Tensor::<4>::random([1, 1, 1, 10], burn::tensor::Distribution::Default, &device);
@@ -243,7 +243,9 @@ fn rotary_scores_depend_on_the_distance_alone() {
     assert!((score(5, 3) - score(5, 4)).abs() > 1e-3);
     // The first pair is rotated by one radian per position.
     let x = Tensor::<4>::from_data([[[[1.0, 0.0]]]], &device);
-    let turned = RotaryEncoding::new(4, 2, &device).forward(3, 1).apply(x);
+    let turned = RotaryEncoding::new(4, 2, 10_000.0, &device)
+        .forward(3, 1)
+        .apply(x);
     let turned: Vec<f32> = turned.into_data().iter().collect();
     assert!((turned[0] - 3f32.cos()).abs() < 1e-6 && (turned[1] - 3f32.sin()).abs() < 1e-6);
 }

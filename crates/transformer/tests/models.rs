@@ -6,13 +6,13 @@ use std::path::Path;
 
 use burn::module::Module;
 use burn::nn::{Embedding, EmbeddingConfig};
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde_json::Value;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
-use transformer::weights::{Rules, WeightsFile};
+use transformer::weights::{Parameters, Rules, WeightsFile, parameters, to_bytes};
 use transformer::{
-    Activation, AttentionMask, ConfigError, Decoder, DecoderConfig, Encoder, EncoderConfig,
-    NormConfig, NormKind, NormPlacement, Positions, pad_sequences,
+    Activation, AttentionConfig, AttentionMask, ConfigError, Decoder, DecoderConfig, Encoder,
+    EncoderConfig, NormConfig, NormKind, NormPlacement, Positions, pad_sequences,
 };
 
 const VOCAB: usize = 31;
@@ -106,10 +106,8 @@ fn gpt2() {
         ("mlp.c_fc", "feed_forward.w_1"),
         ("mlp.c_proj", "feed_forward.w_2"),
     ] {
-        for end in ["weight", "bias"] {
-            let theirs = format!("transformer.h.{{i}}.{theirs}.{end}");
-            rules = rules.same(&theirs, &format!("layers.{{i}}.{ours}.{end}"));
-        }
+        let theirs = format!("transformer.h.{{i}}.{theirs}");
+        rules = rules.linear_in_out(&theirs, &format!("layers.{{i}}.{ours}"));
     }
     let decoder = config.init(&Device::flex()).unwrap();
     check_language_model(&rules.read(&file, &decoder).unwrap(), &about);
@@ -267,4 +265,41 @@ fn rules_that_do_not_fit_name_the_tensor() {
         missing.starts_with("has no tensor embeddings."),
         "{missing}"
     );
+}
+
+/// Whisper's keys have no bias: the part of the packed bias is zeros.
+#[test]
+fn an_absent_bias_of_a_packed_layer_is_zeros() {
+    let device = Device::flex();
+    let config = AttentionConfig::new(4, 2);
+    let attention = config.init_self_attention(&device).unwrap();
+    let mut theirs = Parameters::new();
+    for (name, value) in [("q", 1.0f32), ("k", 2.0), ("v", 3.0), ("o", 4.0)] {
+        theirs.insert(
+            format!("{name}.weight"),
+            TensorData::new(vec![value; 16], [4, 4]),
+        );
+        if name != "k" {
+            theirs.insert(format!("{name}.bias"), TensorData::new(vec![value; 4], [4]));
+        }
+    }
+    theirs.insert("old.cls.weight".into(), TensorData::new(vec![0f32], [1]));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), to_bytes(&theirs).unwrap()).unwrap();
+    let file = WeightsFile::open(file.path()).unwrap();
+    let rules = Rules::new()
+        .packed(&["q", "k", "v"], "w_qkv")
+        .linear("o", "w_o");
+    let strict = rules.clone().ignoring("cls");
+    let error = strict.read(&file, &attention).unwrap_err().to_string();
+    assert_eq!(error, "has no tensor k.bias");
+    let zeros = rules.clone().with_zero_biases();
+    let error = zeros.read(&file, &attention).unwrap_err().to_string();
+    assert!(error.contains("old.cls.weight"), "{error}");
+    let read = zeros.ignoring("cls").read(&file, &attention).unwrap();
+    let bias = parameters(&read)["w_qkv.bias"].clone();
+    let expected = [
+        1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 3.0, 3.0f32,
+    ];
+    assert_eq!(bias.as_slice::<f32>().unwrap(), expected);
 }

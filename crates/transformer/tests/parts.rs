@@ -2,7 +2,7 @@
 //! of vectors, and files of them.
 
 use burn::module::Module;
-use burn::tensor::{Device, Distribution, Int, Tensor};
+use burn::tensor::{Device, Distribution, Int, Tensor, TensorData};
 use transformer::generate::GenerateConfig;
 use transformer::position::{
     Alibi, AttentionPosition, LearnedEncoding, RelativeBias, RotaryEncoding,
@@ -58,10 +58,12 @@ fn a_decoder_layer_with_a_cache_continues_where_it_was() {
     let device = Device::flex();
     let layer = LayerConfig::new(16, 24, 4);
     let layer = layer.init_decoder_layer(true, &device).unwrap();
+    let relative = PositionConfig::new(Positions::Relative);
+    let relative = RelativeBias::new(&relative, 4, true, &device).unwrap();
     let positions: [Option<AttentionPosition>; 4] = [
         None,
-        Some(RotaryEncoding::new(20, 4, &device).into()),
-        Some(RelativeBias::new(&PositionConfig::new(Positions::Relative), 4, true, &device).into()),
+        Some(RotaryEncoding::new(20, 4, 10_000.0, &device).into()),
+        Some(relative.into()),
         Some(Alibi::new(4, &device).into()),
     ];
     let memory = Memory::from(vectors([2, 5, 16], &device));
@@ -331,4 +333,92 @@ fn parts_are_trained_moved_and_cloned_with_the_module_that_holds_them() {
     let valid = encoder.valid();
     assert_eq!(valid.config(), encoder.config());
     assert_eq!(encoder.clone().num_params(), encoder.num_params());
+}
+
+#[test]
+#[should_panic(expected = "there are 3 targets, but the cache has 2")]
+fn a_cache_is_that_of_one_batch() {
+    let device = Device::flex();
+    let config = DecoderConfig::new(11, 16, 24, 2, 1).with_cross_attention(false);
+    let decoder = config.init(&device).unwrap();
+    let ids = |n| Tensor::<2, Int>::zeros([n, 2], &device);
+    let mut cache = decoder.new_cache();
+    decoder.forward(ids(2), None, &mut cache);
+    decoder.forward(ids(3), None, &mut cache);
+}
+
+#[test]
+#[should_panic(expected = "there are 1 targets, but the cache has 2")]
+fn a_cache_of_a_layer_is_that_of_one_batch() {
+    let device = Device::flex();
+    let config = LayerConfig::new(16, 24, 4);
+    let layer = config.init_decoder_layer(false, &device).unwrap();
+    let mut cache = LayerCache::default();
+    for n in [2, 1] {
+        layer.forward(vectors([n, 1, 16], &device), None, None, None, &mut cache);
+    }
+}
+
+#[test]
+#[should_panic(expected = "the vectors are [2, 5, 1], but positions are [5, 16]")]
+fn vectors_of_another_width_are_refused() {
+    let device = Device::flex();
+    let encoder = EncoderConfig::new(16, 24, 4, 1).init(&device).unwrap();
+    encoder.forward_vectors(vectors([2, 5, 1], &device), None);
+}
+
+#[test]
+fn hostile_files_are_refused_before_they_take_memory() {
+    let device = Device::flex();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let config = TransformerConfig::new(11, 11)
+        .with_d_model(16)
+        .with_n_heads(2);
+    let model = config.init(&device).unwrap();
+    let write = |about: &std::collections::BTreeMap<String, String>, scale: f32| {
+        let mut values = parameters(&model);
+        let name = "encoder.final_norm.gamma";
+        values.insert(name.into(), TensorData::new(vec![scale; 16], [16]));
+        let bytes = weights::to_bytes_with(&values, Dtype::F32, about).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        load::<Transformer>(&path, &device).map_err(|error| error.to_string())
+    };
+    let about = weights::metadata(&config);
+    assert!(write(&about, 1.0).is_ok());
+    for value in [f32::NAN, f32::INFINITY] {
+        let error = write(&about, value).unwrap_err();
+        assert!(error.contains("encoder.final_norm.gamma"), "{error}");
+    }
+    for (from, to) in [
+        ("\"n_layers\":6", "\"n_layers\":16777216"),
+        ("\"max_len\":5000", "\"max_len\":16777216"),
+        ("\"d_model\":16", "\"d_model\":16777216"),
+    ] {
+        let changed = about.iter().map(|(key, json)| {
+            assert!(json.contains(from), "{json}");
+            (key.clone(), json.replace(from, to))
+        });
+        write(&changed.collect(), 1.0).unwrap_err();
+    }
+}
+
+#[test]
+fn rotary_positions_have_the_base_of_the_configuration() {
+    let device = Device::flex();
+    let mut config = DecoderConfig::new(11, 16, 24, 2, 1)
+        .with_cross_attention(false)
+        .with_positions(Positions::Rotary);
+    let ids = Tensor::<2, Int>::from_data([[1, 5, 6, 2]], &device);
+    let logits = |config: &DecoderConfig| {
+        let model = config.init_seeded(3, &device).unwrap();
+        model.forward(ids.clone(), None, &mut model.new_cache())
+    };
+    let paper = logits(&config);
+    config.input.positions.rotary_base = 500_000.0;
+    assert!(!same(paper, logits(&config)));
+    saved(&config.init(&device).unwrap());
+    config.input.positions.rotary_base = 0.0;
+    let error = config.init(&device).unwrap_err().to_string();
+    assert_eq!(error, "rotary_base is 0, but must be more than 1");
 }

@@ -13,6 +13,8 @@ use burn::tensor::{Tensor, s};
 pub struct KeyValueCache {
     buffer: Option<Tensor<4>>,
     length: usize,
+    /// Number of targets in the latest append.
+    rows: usize,
     max_rows: usize,
     max_length: usize,
 }
@@ -36,6 +38,19 @@ impl KeyValueCache {
     /// Returns whether no token is cached.
     pub fn is_empty(&self) -> bool {
         self.length == 0
+    }
+
+    /// Checks that all of `targets` targets continue those of earlier tokens.
+    ///
+    /// # Panics
+    ///
+    /// If the cache has another number of targets.
+    pub(crate) fn check_targets(&self, targets: usize) {
+        assert!(
+            self.is_empty() || self.rows == targets,
+            "there are {targets} targets, but the cache has {}",
+            self.rows
+        );
     }
 
     /// Returns the size `[N, C]` of the buffer after it has grown, if necessary, to hold `rows`
@@ -81,6 +96,7 @@ impl KeyValueCache {
         let total = self.length + added;
         let [n, c] = self.capacity_for(rows, total);
         let past = std::mem::replace(&mut self.length, total);
+        self.rows = rows;
         let buffer = match self.buffer.take() {
             None if [n, c] == [rows, added] => new,
             held => {

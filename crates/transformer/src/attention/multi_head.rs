@@ -143,6 +143,10 @@ impl SelfAttention {
     ///   [`AttentionMask::causal_after`]
     /// - position: that of `T` tokens after `L - T` earlier ones
     /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// If `B` is not that of earlier calls with the cache.
     pub fn forward_cached(
         &self,
         x: Tensor<3>,
@@ -150,6 +154,7 @@ impl SelfAttention {
         position: Option<&PositionTerm>,
         cache: &mut KeyValueCache,
     ) -> Tensor<3> {
+        cache.check_targets(x.dims()[0]);
         let index = TargetIndex::default();
         self.run(x, mask, position, Some((cache, &index)), false).0
     }

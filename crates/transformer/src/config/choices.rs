@@ -136,7 +136,9 @@ pub enum Positions {
     SinusoidalFairseq,
     /// Trained table `[max_len, d_model]`, added to the embeddings.
     Learned,
-    /// Rotation of queries and keys in self-attention (RoPE, Su et al. 2021).
+    /// Rotation of queries and keys in self-attention (RoPE, Su et al. 2021). As in the library
+    /// `transformers`, dimension `i` is paired with `i + K/2`; Meta's files and GPT-J pair adjacent
+    /// dimensions.
     Rotary,
     /// A trained bias per head and bucket of distances, added to the scores of self-attention (T5,
     /// Raffel et al. 2020, section 2.1).

@@ -265,6 +265,9 @@ pub struct PositionConfig {
     /// relative positions; more than `relative_buckets / 2`.
     #[config(default = 128)]
     pub relative_max_distance: usize,
+    /// Base of the angles of rotary positions: 500,000 in Llama 3, for example.
+    #[config(default = 10000.0)]
+    pub rotary_base: f64,
     /// Token id of padding, after which [`Positions::SinusoidalFairseq`] begins.
     #[config(default = 0)]
     pub pad_id: u32,
@@ -280,6 +283,10 @@ impl PositionConfig {
         attention: Option<&AttentionConfig>,
     ) -> Result<(), ConfigError> {
         size("max_len", self.max_len)?;
+        if !(self.rotary_base > 1.0 && self.rotary_base.is_finite()) {
+            let base = number(self.rotary_base);
+            return Err(ConfigError::new("rotary_base", base, "more than 1"));
+        }
         match self.kind {
             Positions::SinusoidalHalves if !d_model.is_multiple_of(2) => {
                 let expected = "even: half of the dimensions are sines and half are cosines";
@@ -306,7 +313,7 @@ impl PositionConfig {
         }
     }
 
-    fn validate_relative(&self) -> Result<(), ConfigError> {
+    pub(crate) fn validate_relative(&self) -> Result<(), ConfigError> {
         let buckets = self.relative_buckets;
         size("relative_buckets", buckets)?;
         if buckets < 4 || !buckets.is_multiple_of(2) {
@@ -380,6 +387,10 @@ impl InputConfig {
         self.positions.validate(self.d_model, None)?;
         if let Some(norm) = &self.norm {
             norm.validate()?;
+            if norm.d_model != self.d_model {
+                let expected = format!("that of the input layer, too ({})", self.d_model);
+                return Err(ConfigError::new("d_model", norm.d_model, expected));
+            }
         }
         probability("dropout", self.dropout)
     }

@@ -270,6 +270,7 @@ impl TransformerConfig {
                 relative_buckets: self.relative_buckets,
                 relative_max_distance: self.relative_max_distance,
                 pad_id: self.pad_id,
+                ..PositionConfig::new(self.positions)
             },
             scale: self.scale_embeddings,
             norm: self.embedding_norm.then(|| self.norm()),

@@ -90,8 +90,9 @@ impl DecoderLayer {
     ///
     /// # Panics
     ///
-    /// If a layer with cross-attention gets no memory, a layer without it gets a memory, or the
-    /// memory does not have `B` sources or is not that of earlier calls with the cache.
+    /// If a layer with cross-attention gets no memory, a layer without it gets a memory, the memory
+    /// does not have `B` sources, or `B` or the shape of the memory are not those of earlier calls
+    /// with the cache. Another memory of the same shape is not noticed: it needs a new cache.
     pub fn forward<'a>(
         &self,
         x: Tensor<3>,
@@ -100,6 +101,7 @@ impl DecoderLayer {
         memory: impl Into<Option<&'a Memory>>,
         cache: &mut LayerCache,
     ) -> Tensor<3> {
+        cache.self_attention.check_targets(x.dims()[0]);
         let step = DecoderPass {
             mask,
             position,

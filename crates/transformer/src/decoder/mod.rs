@@ -29,6 +29,26 @@ impl DecoderConfig {
         self.validate()?;
         Ok(Decoder::build(self, &mut Init::new(device)))
     }
+
+    /// Builds a decoder whose parameters depend only on the configuration and `seed`.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init_seeded(&self, seed: u64, device: &Device) -> Result<Decoder, ConfigError> {
+        self.validate()?;
+        Ok(Decoder::build(self, &mut Init::seeded(seed, device)))
+    }
+
+    /// Builds a decoder whose matrices and biases are zeros, which will be replaced.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init_zeros(&self, device: &Device) -> Result<Decoder, ConfigError> {
+        self.validate()?;
+        Ok(Decoder::build(self, &mut Init::zeros(device)))
+    }
 }
 
 /// A stack of decoder layers that predicts the next target token from the previous target tokens
@@ -75,8 +95,15 @@ impl Decoder {
         &self.config
     }
 
+    /// Returns the decoder with positions for targets of up to `max_len` tokens, as
+    /// [`Transformer::with_max_len`](crate::Transformer::with_max_len) does for both stacks.
+    pub fn with_max_len(self, max_len: usize) -> Self {
+        let device = self.input.table().device();
+        self.lengthened(max_len, &mut Init::zeros(&device))
+    }
+
     /// Recomputes positions for sequences of up to `max_len`, unless they are parameters.
-    pub(crate) fn with_max_len(mut self, max_len: usize, init: &mut Init) -> Self {
+    pub(crate) fn lengthened(mut self, max_len: usize, init: &mut Init) -> Self {
         let (input, layer) = (&mut self.config.input, &self.config.layer);
         if input.positions.is_computed() {
             input.positions.max_len = max_len;
@@ -133,9 +160,10 @@ impl Decoder {
     /// - If the number of tokens in the cache plus `T` exceeds `max_len`.
     /// - If the cache belongs to a decoder with another number of layers.
     /// - If a decoder with cross-attention gets no memory, or a decoder without it gets a memory.
-    /// - If the memory has another shape than the memory of earlier calls with the cache.
+    /// - If the memory has another shape than the memory of earlier calls with the cache. Another
+    ///   memory of the same shape is not noticed: it needs a new cache.
     /// - If `B` is not the number of targets in the last call of [`DecoderCache::branch`] or,
-    ///   without such a call, the number of sources in the memory.
+    ///   without such a call, that of earlier calls and the number of sources in the memory.
     pub fn forward<'a>(
         &self,
         ids: Tensor<2, Int>,

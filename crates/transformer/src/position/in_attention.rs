@@ -22,7 +22,7 @@ use crate::init::Init;
 /// let device = Device::flex();
 /// let config = LayerConfig::new(32, 64, 4);
 /// let layers = [config.init_encoder_layer(&device)?, config.init_encoder_layer(&device)?];
-/// let positions = AttentionPosition::from(RotaryEncoding::new(100, 8, &device));
+/// let positions = AttentionPosition::from(RotaryEncoding::new(100, 8, 10_000.0, &device));
 ///
 /// let x = Tensor::random([2, 5, 32], Distribution::Default, &device);
 /// let position = positions.forward(0, 5);
@@ -79,7 +79,10 @@ impl AttentionPosition {
         match config.kind {
             Positions::Rotary => {
                 let d_head = attention.d_head();
-                Some(RotaryEncoding::new(config.max_len, d_head, init.device()).into())
+                Some(
+                    RotaryEncoding::new(config.max_len, d_head, config.rotary_base, init.device())
+                        .into(),
+                )
             }
             Positions::Relative => {
                 Some(RelativeBias::build(config, n_heads, is_causal, init).into())

@@ -16,6 +16,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 use crate::config::PositionConfig;
+use crate::error::ConfigError;
 use crate::init::Init;
 
 /// A table with one trained bias per bucket and head, which all layers of a stack share.
@@ -30,8 +31,23 @@ pub struct RelativeBias {
 impl RelativeBias {
     /// Creates a table for `n_heads` heads, in a stack that is causal or not, with the buckets of
     /// `config`.
-    pub fn new(config: &PositionConfig, n_heads: usize, is_causal: bool, device: &Device) -> Self {
-        Self::build(config, n_heads, is_causal, &mut Init::new(device))
+    ///
+    /// # Errors
+    ///
+    /// `relative_buckets` or `relative_max_distance` is not valid.
+    pub fn new(
+        config: &PositionConfig,
+        n_heads: usize,
+        is_causal: bool,
+        device: &Device,
+    ) -> Result<Self, ConfigError> {
+        config.validate_relative()?;
+        Ok(Self::build(
+            config,
+            n_heads,
+            is_causal,
+            &mut Init::new(device),
+        ))
     }
 
     pub(super) fn build(

@@ -22,12 +22,13 @@ pub struct RotaryEncoding {
 }
 
 impl RotaryEncoding {
-    /// Computes the tables for `max_len` positions and heads of `d_head` dimensions.
+    /// Computes the tables for `max_len` positions, heads of `d_head` dimensions and a base of the
+    /// angles, 10,000 in the paper.
     ///
     /// # Panics
     ///
     /// If `d_head` is odd.
-    pub fn new(max_len: usize, d_head: usize, device: &Device) -> Self {
+    pub fn new(max_len: usize, d_head: usize, base: f64, device: &Device) -> Self {
         assert!(
             d_head.is_multiple_of(2),
             "rotary positions rotate pairs of dimensions, but a head has {d_head}"
@@ -35,7 +36,9 @@ impl RotaryEncoding {
         let pairs = d_head / 2;
         let table = |f: fn(f64) -> f64| {
             let values: Vec<f32> = (0..max_len)
-                .flat_map(|p| (0..pairs).map(move |i| f(p as f64 * frequency(i, d_head)) as f32))
+                .flat_map(|p| {
+                    (0..pairs).map(move |i| f(p as f64 * frequency(base, i, d_head)) as f32)
+                })
                 .collect();
             Tensor::from_data(TensorData::new(values, [max_len, pairs]), device)
         };

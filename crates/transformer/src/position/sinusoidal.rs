@@ -108,9 +108,12 @@ impl SinusoidalEncoding {
     }
 }
 
-/// Returns the frequency `10000^(-2i / D)` of pair `i` of dimensions, computed in log space.
-pub(super) fn frequency(i: usize, d_model: usize) -> f64 {
-    (-(10_000f64.ln()) * (2 * i) as f64 / d_model as f64).exp()
+/// Base of the paper's frequencies.
+const BASE: f64 = 10_000.0;
+
+/// Returns the frequency `base^(-2i / D)` of pair `i` of dimensions, computed in log space.
+pub(super) fn frequency(base: f64, i: usize, d_model: usize) -> f64 {
+    (-(base.ln()) * (2 * i) as f64 / d_model as f64).exp()
 }
 
 /// Computes the table of the configured kind, `[max_len, D]`.
@@ -120,7 +123,7 @@ pub(crate) fn configured_table(config: &PositionConfig, d_model: usize) -> Tenso
         Positions::SinusoidalHalves => table_in_halves(max_len, d_model),
         Positions::SinusoidalFairseq => {
             let half = d_model / 2;
-            let frequency = |i| frequency(i, 2 * (half - 1));
+            let frequency = |i| frequency(BASE, i, 2 * (half - 1));
             let first = config.pad_id as usize + 1;
             let positions = first..first + max_len;
             fill(positions, d_model, frequency, |d| (d % half, d < half))
@@ -131,7 +134,7 @@ pub(crate) fn configured_table(config: &PositionConfig, d_model: usize) -> Tenso
 
 /// Computes the table with alternating sines and cosines, `[max_len, D]`.
 pub(crate) fn table(max_len: usize, d_model: usize) -> TensorData {
-    let frequency = |i| frequency(i, d_model);
+    let frequency = |i| frequency(BASE, i, d_model);
     fill(0..max_len, d_model, frequency, |d| (d / 2, d % 2 == 0))
 }
 
@@ -146,7 +149,7 @@ pub(crate) fn table_in_halves(max_len: usize, d_model: usize) -> TensorData {
         "d_model is {d_model}, but must be even"
     );
     let half = d_model / 2;
-    let frequency = |i| frequency(i, d_model);
+    let frequency = |i| frequency(BASE, i, d_model);
     fill(0..max_len, d_model, frequency, |d| (d % half, d < half))
 }
 

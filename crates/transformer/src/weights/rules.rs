@@ -15,7 +15,9 @@ use super::parameters::{Parameters, shapes, with_parameters};
 /// Rules that say which tensors of a file are which parameters of a module.
 ///
 /// In names, `{i}` stands for any number, the same one in both names of a rule. Tensors in f16,
-/// bf16, f32 or f64 are read.
+/// bf16, f32 or f64 are read. Only shapes are checked: that a square matrix is `[in, out]` or `[out,
+/// in]`, that queries, keys and values are not interleaved by head, and which dimensions rotary
+/// positions pair is for the rules and the configuration to say.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -102,6 +104,16 @@ impl Rules {
         self
     }
 
+    /// Adds the rules for weight and bias of a linear layer, whose weight is `[in, out]` in the file
+    /// as here, as in GPT-2. The names lack `.weight` and `.bias`.
+    pub fn linear_in_out(mut self, theirs: &str, ours: &str) -> Self {
+        for end in ["weight", "bias"] {
+            let (theirs, ours) = (format!("{theirs}.{end}"), format!("{ours}.{end}"));
+            self.add(&[&theirs], &ours, Kind::Same);
+        }
+        self
+    }
+
     /// Adds the rules for scale and shift of a norm, `.weight` and `.bias` in the file.
     pub fn norm(mut self, theirs: &str, ours: &str) -> Self {
         for (end, own) in [("weight", "gamma"), ("bias", "beta")] {
@@ -114,15 +126,17 @@ impl Rules {
         self
     }
 
-    /// Lets biases of linear layers that the file lacks be zeros.
+    /// Lets biases of linear layers and shifts of norms that the file lacks be zeros, also those of
+    /// some of the layers that are packed in one.
     pub fn with_zero_biases(mut self) -> Self {
         self.zero_biases = true;
         self
     }
 
-    /// Leaves out the tensors whose names end with `end`.
-    pub fn ignoring(mut self, end: &str) -> Self {
-        self.ignored.push(end.into());
+    /// Leaves out the tensors whose names have `part` between dots: `cls` leaves out `cls.weight`
+    /// and `bert.cls.bias`.
+    pub fn ignoring(mut self, part: &str) -> Self {
+        self.ignored.push(format!(".{part}."));
         self
     }
 
@@ -140,8 +154,16 @@ impl Rules {
     ///
     /// A parameter has no rule, or its tensor is not in the file. A tensor of the file is neither
     /// used nor ignored, has another shape or an element type that is not floating-point, or has
-    /// elements that are not finite. The file cannot be read.
+    /// elements that are not finite. The file cannot be read, or has Python objects other than
+    /// tensors and plain data.
     pub fn read<M: Module>(&self, file: &WeightsFile, module: &M) -> Result<M, WeightsError> {
+        if let Some(foreign) = file.foreign_objects().first() {
+            return Err(WeightsError::Foreign {
+                path: foreign.path.clone(),
+                class: foreign.class.clone(),
+                others: file.foreign_objects().len() - 1,
+            });
+        }
         let (mut given, mut used, mut missing) = (Parameters::new(), BTreeSet::new(), Vec::new());
         for (name, shape) in shapes(module) {
             let Some((pattern, number)) = self.of(&name) else {
@@ -150,23 +172,23 @@ impl Rules {
             };
             let theirs = pattern.theirs.iter().map(|theirs| fill(theirs, number));
             let theirs: Vec<String> = theirs.collect();
-            let absent = |name: &&String| !file.tensors().contains_key(*name);
-            let lacks: Vec<&String> = theirs.iter().filter(absent).collect();
-            if lacks.is_empty() {
+            let is_there = |name: &&String| file.tensors().contains_key(*name);
+            let (there, absent): (Vec<&String>, Vec<&String>) = theirs.iter().partition(is_there);
+            let may_lack = name.ends_with(".bias") || name.ends_with(".beta");
+            if absent.is_empty() || self.zero_biases && may_lack {
+                used.extend(there.into_iter().cloned());
                 given.insert(name, pattern.assemble(file, &theirs, &shape)?);
-                used.extend(theirs);
-            } else if self.zero_biases && name.ends_with(".bias") && lacks.len() == theirs.len() {
-                given.insert(name, TensorData::zeros::<f32, _>(shape));
             } else {
-                missing.extend(lacks.into_iter().cloned());
+                missing.extend(absent.into_iter().cloned());
             }
         }
         if !missing.is_empty() {
             return Err(WeightsError::missing(&missing));
         }
         let is_unused = |name: &&String| {
+            let dotted = format!(".{name}.");
             let mut ignored = self.ignored.iter();
-            !used.contains(*name) && !ignored.any(|end| name.ends_with(end.as_str()))
+            !used.contains(*name) && !ignored.any(|part| dotted.contains(part.as_str()))
         };
         let unused: Vec<&String> = file.tensors().keys().filter(is_unused).collect();
         if !unused.is_empty() {
@@ -195,15 +217,20 @@ impl Pattern {
         let mut first = 0;
         let mut rules = Vec::new();
         for name in theirs {
-            let info = &file.tensors()[name];
-            check_float(name, &info.dtype)?;
-            // The first axis of a linear layer's weight, or the only one of a bias.
-            let found = info.shape.first().copied().unwrap_or(1);
-            let count = if self.kind == Kind::Same {
-                width
-            } else {
-                found
+            let info = file.tensors().get(name);
+            // The first axis of a linear layer's weight, or the only one of a bias. An absent bias
+            // is as wide as its weight.
+            let shape_of = |name: &String| file.tensors().get(name).map(|info| &info.shape);
+            let of_weight = || shape_of(&name.replace(".bias", ".weight"));
+            let count = match info.map(|info| &info.shape).or_else(of_weight) {
+                Some(found) if self.kind != Kind::Same => found.first().copied().unwrap_or(1),
+                _ => width,
             };
+            let Some(info) = info else {
+                first += count;
+                continue;
+            };
+            check_float(name, &info.dtype)?;
             let rule = Rule {
                 theirs: Vec::new(),
                 ours: String::new(),
@@ -224,7 +251,7 @@ impl Pattern {
                 });
             }
             first += count;
-            rules.push(rule);
+            rules.push((rule, name));
         }
         if first != width {
             let what = format!(
@@ -233,7 +260,7 @@ impl Pattern {
             );
             return Err(WeightsError::File(what));
         }
-        let pieces: Pieces = rules.iter().zip(theirs).collect();
+        let pieces: Pieces = rules.iter().map(|(rule, name)| (rule, *name)).collect();
         assemble::read(file, &pieces, shape)
     }
 }

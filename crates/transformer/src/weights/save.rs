@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use burn::module::Module;
-use burn::tensor::Device;
+use burn::tensor::{DType, Device};
 
-use super::error::WeightsError;
+use super::error::{WeightsError, check_finite};
 use super::file::WeightsFile;
 use super::metadata::{self, DECODER, ENCODER};
 use super::parameters::{Parameters, parameters, shapes, with_parameters};
@@ -108,8 +109,10 @@ fn lacks(stack: &str) -> WeightsError {
 
 /// Saves a model with its configuration, for [`load`].
 ///
-/// The file is a safetensors file in the native layout, which [`import`](super::import()) reads,
-/// too. It appears whole or not at all: a file that stands there is replaced in one step.
+/// The file is a safetensors file in the native layout, in f32 (quantised matrices stay so). It
+/// appears whole or not at all: a file that stands there is replaced in one step, and keeps its
+/// permissions. If [`Transformer::config`] is not `None`, [`import`](super::import()) and the
+/// program `train` read it, too.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -130,10 +133,11 @@ fn lacks(stack: &str) -> WeightsError {
 ///
 /// # Errors
 ///
-/// The file cannot be written. The module was changed after it was built, so that its parameters
-/// are not those of its configuration.
+/// The file cannot be written. A matrix is quantised in another way than by
+/// [`quantize_int8`](super::quantize_int8()). The module was changed after it was built, so that its
+/// parameters are not those of its configuration; other changes, such as another dropout, are not
+/// saved.
 pub fn save<M: Saved>(path: impl AsRef<Path>, model: &M) -> Result<(), WeightsError> {
-    let path = path.as_ref();
     let about = model.describe();
     let device = model.devices().into_iter().next().unwrap_or_default();
     let expected = shapes(&M::zeros(&about, &device.inner())?);
@@ -148,12 +152,36 @@ pub fn save<M: Saved>(path: impl AsRef<Path>, model: &M) -> Result<(), WeightsEr
         );
         return Err(WeightsError::File(what));
     }
+    let mut values = parameters(model);
+    for data in values.values_mut() {
+        if matches!(data.dtype(), DType::F16 | DType::BF16) {
+            *data = data.clone().convert::<f32>();
+        }
+    }
+    replace(path.as_ref(), |file| {
+        write(file, &values, Dtype::F32, &about)
+    })
+}
+
+/// Writes a file beside `path` that then replaces the file at `path`.
+fn replace(
+    path: &Path,
+    write: impl FnOnce(&mut BufWriter<File>) -> Result<(), WeightsError>,
+) -> Result<(), WeightsError> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
     let io = |error: std::io::Error| WeightsError::io(&error);
+    // A link stays, and its target is replaced.
+    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let mut partial = path.as_os_str().to_owned();
-    partial.push(format!(".{}.part", std::process::id()));
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    partial.push(format!(".{}-{number}.part", std::process::id()));
+    let file = File::create_new(&partial).map_err(io)?;
     let written = (|| {
-        let mut file = BufWriter::new(File::create(&partial).map_err(io)?);
-        write(&mut file, &parameters(model), Dtype::F32, &about)?;
+        if let Ok(about) = fs::metadata(path) {
+            file.set_permissions(about.permissions()).map_err(io)?;
+        }
+        let mut file = BufWriter::new(file);
+        write(&mut file)?;
         file.flush().map_err(io)?;
         file.get_ref().sync_all().map_err(io)?;
         fs::rename(&partial, path).map_err(io)
@@ -173,13 +201,18 @@ pub fn save<M: Saved>(path: impl AsRef<Path>, model: &M) -> Result<(), WeightsEr
 /// # Errors
 ///
 /// The file cannot be read, has no configuration of such a module, or its tensors do not fit the
-/// configuration.
+/// configuration or have elements that are infinite or NaN.
 pub fn load<M: Saved>(path: impl AsRef<Path>, device: &Device) -> Result<M, WeightsError> {
     let file = WeightsFile::open(path)?;
+    check_sizes(&file)?;
     let empty = M::zeros(file.metadata(), device)?;
     let read = |name: &str| match file.read_int8(name)? {
         Some(data) => Ok(data),
-        None => file.read(name),
+        None => {
+            let data = file.read(name)?;
+            check_finite(name, data.as_slice().expect("it was read as f32"))?;
+            Ok(data)
+        }
     };
     // In the file of a whole model, the names of a stack begin with the stack.
     let is_whole = [ENCODER, DECODER].map(|key| file.metadata().contains_key(key));
@@ -198,4 +231,33 @@ pub fn load<M: Saved>(path: impl AsRef<Path>, device: &Device) -> Result<M, Weig
     }
     file.check_unchanged()?;
     with_parameters(&empty, given)
+}
+
+/// Checks the sizes in the configurations against the tensors, before a module of these sizes takes
+/// memory.
+fn check_sizes(file: &WeightsFile) -> Result<(), WeightsError> {
+    /// Elements of a position table, which is computed, that take 1 GiB: too many.
+    const MOST: usize = 1 << 28;
+    let encoder = metadata::stack::<EncoderConfig>(file.metadata(), ENCODER)?;
+    let decoder = metadata::stack::<DecoderConfig>(file.metadata(), DECODER)?;
+    let encoder = encoder.map(|config| (config.n_layers, config.input));
+    let decoder = decoder.map(|config| (config.n_layers, config.input));
+    for (n_layers, input) in encoder.into_iter().chain(decoder) {
+        let (max_len, d_model) = (input.positions.max_len, input.d_model);
+        let has_width = |shape: &[usize]| shape == [d_model];
+        let mut tensors = file.tensors().values();
+        let what = if n_layers > file.tensors().len() {
+            format!("has fewer tensors than the {n_layers} layers of its configuration")
+        } else if !tensors.any(|info| has_width(&info.shape)) {
+            format!("has no norm of the width {d_model} of its configuration")
+        } else if input.positions.is_computed() && max_len.saturating_mul(d_model) >= MOST {
+            format!(
+                "has positions for {max_len} vectors of width {d_model}, of which a table takes 1 GiB or more"
+            )
+        } else {
+            continue;
+        };
+        return Err(WeightsError::File(what));
+    }
+    Ok(())
 }
