@@ -46,7 +46,8 @@ pub enum Method {
 
 /// Length penalty: the divisor that turns a target's log-probability into its score.
 ///
-/// Lengths are in tokens and include the end symbol.
+/// Lengths are in tokens and include the end symbol and a prefix. Hugging Face transformers counts a
+/// forced begin symbol, too, but not the prompt of a language model.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum LengthPenalty {
