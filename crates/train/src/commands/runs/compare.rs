@@ -215,8 +215,7 @@ impl Spread {
         let mean = metric::text(name, self.mean);
         let decimals = mean.split_once('.').map_or(0, |(_, after)| after.len());
         match self.std {
-            Some(std) if std > 0.0 && name == "seconds" => format!("{mean} ± {std:.1} s"),
-            Some(std) if std > 0.0 && mean.contains('e') => {
+            Some(std) if std > 0.0 && (name == "seconds" || mean.contains('e')) => {
                 format!("{mean} ± {}", metric::text(name, std))
             }
             Some(std) if std > 0.0 => {
@@ -310,6 +309,8 @@ mod tests {
         assert_eq!(spread.shown("valid_loss"), "5.0625 ± 2.2747");
         let fractions = Spread::of(vec![0.0, 0.001]).unwrap();
         assert_eq!(fractions.shown("test_exact_match"), "0.0005 ± 0.0007");
+        let seconds = Spread::of(vec![0.33, 0.43]).unwrap();
+        assert_eq!(seconds.shown("seconds"), "0.38 s ± 0.07 s");
         assert_eq!(Spread::of(vec![7.0; 3]).unwrap().shown("steps"), "7");
         let one = Spread::of(vec![3.0]).unwrap();
         assert_eq!((one.mean, one.std), (3.0, None));
