@@ -39,7 +39,7 @@ impl Scene {
         let texts = lines.lines().map(|line| Ok(line.into()));
         let tokenizer = Tokenizer::train(&config, Texts::Both, texts).expect("a small corpus");
         Self {
-            fingerprints: corpus.fingerprints().expect("it was written"),
+            fingerprints: vec!["of the corpus".into()],
             corpus,
             tokenizer,
             caches: files::folder().join("caches"),

@@ -36,6 +36,6 @@ libfuzzer_sys::fuzz_target!(init: std::panic::set_hook(Box::new(|_| ())), |bytes
         );
     }
     if size == tokenizer.vocab_size as u32 {
-        let _ = tokenizer.pieces();
+        let _ = tokenizer.names();
     }
 });
