@@ -1,11 +1,10 @@
 //! `train completions`: print completions for a shell.
 
 use anyhow::Result;
-use clap::{Args, CommandFactory};
-
-use super::cli::Cli;
-use crate::terminal::output;
+use clap::{Args, Command};
 use clap_complete::Shell;
+
+use crate::terminal::output;
 
 /// Flags of `completions`.
 #[derive(Clone, Debug, Args)]
@@ -19,13 +18,13 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Prints the completions for a shell.
+/// Prints the completions of a command line for a shell.
 ///
 /// # Errors
 ///
 /// If stdout cannot be written.
-pub(super) fn run(args: &CompletionsArgs) -> Result<()> {
+pub(super) fn run(args: &CompletionsArgs, mut line: Command) -> Result<()> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "train", &mut script);
+    clap_complete::generate(args.shell, &mut line, "train", &mut script);
     output::results(&String::from_utf8(script)?)
 }

@@ -1,6 +1,7 @@
 //! Runs the command that the command line names.
 
 use anyhow::Result;
+use clap::CommandFactory;
 use training::error::UsageError;
 
 use super::bench::Measured;
@@ -46,7 +47,7 @@ pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
         Command::Bench(args) => bench::run(args, group),
         Command::Backends => backends::run(),
         Command::Presets(args) => presets::run(args),
-        Command::Completions(args) => completions::run(args),
+        Command::Completions(args) => completions::run(args, Cli::command()),
     }?;
     Ok(Exit::Success)
 }
