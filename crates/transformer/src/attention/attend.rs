@@ -5,7 +5,8 @@
 //!
 //! - `fused::self_attention`, for self-attention without cached tokens.
 //! - `fused::attention_step`, for one query per target that attends to a cache or to a memory.
-//! - `fused::cross_attention`, for cross-attention with one target per source.
+//! - `fused::cross_attention`, for cross-attention with one target per source, and for several new
+//!   tokens that attend to a cache.
 //!
 //! No fast path is taken if the attention weights are to be returned. A fast path returns `None`
 //! while fast paths are off, and for backends, precisions, masks and biases that it does not
@@ -86,13 +87,7 @@ pub(super) fn attend(
             length,
             tokens,
         } => {
-            let keys = match tokens {
-                Some(tokens) => tokens.gather(cache),
-                None => {
-                    let targets = query.dims()[0];
-                    cache.narrow(0, 0, targets).narrow(1, 0, length)
-                }
-            };
+            let keys = keys_of_targets(cache, query.dims()[0], length, tokens);
             plain(query, keys, mask, terms, dropout, keep_weights)
         }
         Inputs::Memory {
@@ -140,18 +135,17 @@ fn fast(
             cache,
             length,
             tokens,
-        } => {
-            if query.dims()[1] != 1 {
-                return None;
+        } => match tokens {
+            _ if query.dims()[1] != 1 => {
+                let keys = keys_of_targets(cache.clone(), query.dims()[0], *length, *tokens);
+                fused::cross_attention(query, &keys, terms, probability(dropout))
             }
-            match tokens {
-                Some(tokens) => {
-                    let index = fused::CacheIndex::Tokens(&tokens.rows);
-                    fused::attention_step(query, cache, index, *length, terms)
-                }
-                None => step_of_rows(query, cache, *length, terms),
+            Some(tokens) => {
+                let index = fused::CacheIndex::Tokens(&tokens.rows);
+                fused::attention_step(query, cache, index, *length, terms)
             }
-        }
+            None => step_of_rows(query, cache, *length, terms),
+        },
         Inputs::Memory {
             query,
             memory,
@@ -171,6 +165,19 @@ fn fast(
                     .or_else(|| fused::cross_attention(query, memory, terms, probability(dropout))),
             }
         }
+    }
+}
+
+/// Returns the keys and values of `R` targets, `[R, length, 2 G, K]`, from a cache.
+fn keys_of_targets(
+    cache: Tensor<4>,
+    targets: usize,
+    length: usize,
+    tokens: Option<&TokenRows>,
+) -> Tensor<4> {
+    match tokens {
+        Some(tokens) => tokens.gather(cache),
+        None => cache.narrow(0, 0, targets).narrow(1, 0, length),
     }
 }
 
