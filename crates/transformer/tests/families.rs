@@ -281,6 +281,39 @@ fn shards_are_one_file() {
     refused(" twice, in model-0.safetensors and model-1.safetensors");
 }
 
+/// A file with tied matrices has one of them, with the name that its writer kept.
+#[test]
+fn a_tied_matrix_may_have_any_of_its_names() {
+    for (family, before) in [("t5", ""), ("bart", "model."), ("marian", "model.")] {
+        let path = self::folder(family);
+        let file = WeightsFile::open(path.join("model.safetensors")).unwrap();
+        let shared = format!("{before}shared.weight");
+        let names = [
+            format!("{before}encoder.embed_tokens.weight"),
+            format!("{before}decoder.embed_tokens.weight"),
+            "lm_head.weight".into(),
+        ];
+        let mut others: Parameters = (file.tensors().keys())
+            .map(|name| (name.clone(), file.read(name).unwrap()))
+            .collect();
+        let table = others.remove(&shared).unwrap();
+        others.retain(|name, _| !names.contains(name));
+        for name in names.into_iter().chain([shared]) {
+            let folder = tempfile::tempdir().unwrap();
+            fs::copy(path.join("config.json"), folder.path().join("config.json")).unwrap();
+            let mut tensors = others.clone();
+            tensors.insert(name.clone(), table.clone());
+            let bytes = to_bytes_with(&tensors, Dtype::F32, &Default::default()).unwrap();
+            fs::write(folder.path().join("model.safetensors"), bytes).unwrap();
+            let again = ModelFolder::open(folder.path()).unwrap().import();
+            let again = again.unwrap_or_else(|error| panic!("{family}, {name}: {error}"));
+            let expected = imported(family);
+            assert_eq!(again.config, expected.config, "{family}, {name}");
+            assert_eq!(again.parameters, expected.parameters, "{family}, {name}");
+        }
+    }
+}
+
 #[test]
 fn tensors_that_transformers_ignores_are_ignored() {
     let extra = |name: &str| (name.to_string(), TensorData::from([[1.0_f32; 3]; 8]));

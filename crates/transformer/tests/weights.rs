@@ -695,6 +695,21 @@ fn huge_pickles_are_rejected_before_they_are_read() {
     assert!(error.contains("more than 2000000 operations"), "{error}");
 }
 
+/// `torch.save({"w": torch._neg_view(x)})`, up to the sign of the view.
+#[test]
+#[cfg(feature = "pytorch")]
+fn negated_views_are_rejected() {
+    let view = |sign: u8| {
+        let metadata = [&b"}X\x03\0\0\0negq\x01"[..], &[sign], b"s."].concat();
+        let file = write(&[&[0x80, 2][..], &metadata].concat());
+        WeightsFile::open(file.path()).map_err(|error| error.to_string())
+    };
+    let [negated, not] = [0x88, 0x89].map(view);
+    let error = negated.expect_err("it is negated");
+    assert!(error.contains("resolve_neg"), "{error}");
+    assert!(not.is_ok());
+}
+
 #[test]
 fn tensors_may_be_renamed() {
     let config = small();

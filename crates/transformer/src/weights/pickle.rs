@@ -1,4 +1,4 @@
-//! Checks the size of a checkpoint's pickle before the pickle is read.
+//! Checks a checkpoint's pickle before it is read: its size, and that no tensor is a negated view.
 //!
 //! The check scans the operations of the pickle and builds no objects.
 
@@ -20,6 +20,9 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of bytes of one argument. Only `MAX_BYTES` limits an argument that is a line.
 const MAX_ARGUMENT: u64 = 16 << 20;
 
+/// The operation that pushes `True`.
+const TRUE: u8 = 0x88;
+
 /// Magic number that is pickled at the beginning of a legacy checkpoint, in little-endian order.
 const LEGACY: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
 
@@ -27,8 +30,8 @@ const LEGACY: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 
 ///
 /// # Errors
 ///
-/// The file cannot be read, its archive is damaged or has no pickle, or its pickles are truncated
-/// or exceed `MAX_OPERATIONS`, `MAX_BYTES` or `MAX_ARGUMENT`.
+/// The file cannot be read, its archive is damaged or has no pickle, its pickles are truncated or
+/// exceed `MAX_OPERATIONS`, `MAX_BYTES` or `MAX_ARGUMENT`, or a tensor is a negated view.
 pub(super) fn check_file(path: &Path) -> Result<(), WeightsError> {
     let wrong = |what: String| WeightsError::PyTorch(what);
     let io = |error: std::io::Error| wrong(error.to_string());
@@ -80,6 +83,9 @@ impl<'a, R: BufRead> Scan<'a, R> {
     }
 
     fn pickle(&mut self) -> Result<(), String> {
+        // PyTorch saves a negated view, such as the imaginary part of a conjugate, as the elements
+        // before the negation and `{"neg": True}`, which `PytorchReader` ignores.
+        let mut is_neg = false;
         loop {
             self.operations += 1;
             if self.operations > MAX_OPERATIONS {
@@ -87,7 +93,12 @@ impl<'a, R: BufRead> Scan<'a, R> {
                     "its pickle has more than {MAX_OPERATIONS} operations"
                 ));
             }
-            match self.byte()? {
+            let operation = self.byte()?;
+            if is_neg && operation == TRUE {
+                return Err("one of its tensors is a negated view, whose sign is not in its elements: save its resolve_neg()".into());
+            }
+            is_neg &= matches!(operation, b'q' | b'r' | 0x94);
+            match operation {
                 b'.' => return Ok(()),
                 // Operations with an argument of one, two, four or eight bytes.
                 b'K' | b'h' | b'q' | 0x80 | 0x82 => self.skip(1)?,
@@ -96,8 +107,10 @@ impl<'a, R: BufRead> Scan<'a, R> {
                 b'G' | 0x95 => self.skip(8)?,
                 // Operations with an argument that is preceded by its length, which has one, four
                 // or eight bytes.
-                b'U' | b'C' | 0x8a | 0x8c => self.skip_counted::<1>()?,
-                b'T' | b'X' | b'B' | 0x8b => self.skip_counted::<4>()?,
+                b'X' => is_neg = self.counted::<4>()? == *b"neg",
+                0x8c => is_neg = self.counted::<1>()? == *b"neg",
+                b'U' | b'C' | 0x8a => self.skip_counted::<1>()?,
+                b'T' | b'B' | 0x8b => self.skip_counted::<4>()?,
                 0x8d | 0x8e | 0x96 => self.skip_counted::<8>()?,
                 // Operations with an argument of one or two lines.
                 b'I' | b'L' | b'F' | b'S' | b'V' | b'g' | b'p' | b'P' => self.skip_line()?,
@@ -148,11 +161,27 @@ impl<'a, R: BufRead> Scan<'a, R> {
         }
     }
 
-    /// Skips an argument that is preceded by its length, an integer of `N` bytes.
-    fn skip_counted<const N: usize>(&mut self) -> Result<(), String> {
+    fn length<const N: usize>(&mut self) -> Result<u64, String> {
         let mut length = [0; 8];
         self.raw(&mut length[..N])?;
-        self.skip(u64::from_le_bytes(length))
+        Ok(u64::from_le_bytes(length))
+    }
+
+    /// Skips an argument that is preceded by its length, an integer of `N` bytes.
+    fn skip_counted<const N: usize>(&mut self) -> Result<(), String> {
+        let length = self.length::<N>()?;
+        self.skip(length)
+    }
+
+    /// Returns an argument of three bytes that is preceded by its length, an integer of `N` bytes.
+    /// Skips an argument of another length, and returns zeros.
+    fn counted<const N: usize>(&mut self) -> Result<[u8; 3], String> {
+        let mut text = [0; 3];
+        match self.length::<N>()? {
+            3 => self.raw(&mut text)?,
+            length => self.skip(length)?,
+        }
+        Ok(text)
     }
 
     /// Skips an argument that ends with a newline.

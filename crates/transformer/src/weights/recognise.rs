@@ -220,12 +220,17 @@ impl Entries {
     }
 }
 
-/// Adds the prefix `model.` to the names if the layout has this prefix and the file has a tensor
-/// `shared.weight` without it. Files of `BartModel` lack the prefix, and files of
+/// Adds the prefix `model.` to the names if the layout has this prefix and the file has an embedding
+/// table without it. Files of `BartModel` lack the prefix, and files of
 /// `BartForConditionalGeneration` have it.
 fn with_model(layout: Layout, names: &Names) -> Names {
     let has_model = matches!(layout, Layout::Bart | Layout::M2m100 | Layout::Marian);
-    let is_without = names.contains_key("shared.weight") && has_model;
+    let tables = [
+        "shared.weight",
+        "encoder.embed_tokens.weight",
+        "decoder.embed_tokens.weight",
+    ];
+    let is_without = has_model && tables.iter().any(|table| names.contains_key(*table));
     let name = |(name, original): (&String, &String)| {
         if is_without {
             (format!("model.{name}"), original.clone())

@@ -21,11 +21,7 @@ pub(super) fn marian() -> Table {
         .norm(BOTH, "self_attn_layer_norm", SELF_NORM)
         .norm(DECODER, "encoder_attn_layer_norm", CROSS_NORM)
         .norm(BOTH, "final_layer_norm", INNER_NORM)
-        .same(&["model.shared.weight"], "decoder.input.embedding.weight")
-        .same(
-            &["model.{s}.embed_tokens.weight", "model.shared.weight"],
-            "{s}.input.embedding.weight",
-        )
+        .embeddings("model.shared.weight", "model.{s}.embed_tokens.weight")
         .positions(&["model.{s}.embed_positions.weight"], BOTH, None);
     let names = ["lm_head.weight", "decoder.generator.weight"];
     table.rule(&names[..1], names[1], Kind::Linear, [Part::WHOLE; 2]);
@@ -58,11 +54,7 @@ pub(super) fn t5() -> Table {
             &["{s}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"],
             "{s}.attention_position.relative.weight",
         )
-        .same(&["shared.weight"], "decoder.input.embedding.weight")
-        .same(
-            &["{s}.embed_tokens.weight", "shared.weight"],
-            "{s}.input.embedding.weight",
-        );
+        .embeddings("shared.weight", "{s}.embed_tokens.weight");
     let names = ["lm_head.weight", "decoder.generator.weight"];
     table.rule(&names[..1], names[1], Kind::Linear, [Part::WHOLE; 2]);
     table

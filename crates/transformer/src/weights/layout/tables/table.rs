@@ -72,6 +72,22 @@ impl Table {
         self
     }
 
+    /// Adds the rules for the embedding tables of a Hugging Face model: `shared` is the name of the
+    /// table of both stacks, and `own` that of a stack. A file may keep a shared table under any of
+    /// its names, of which the generator's is one.
+    pub fn embeddings(self, shared: &str, own: &str) -> Self {
+        let [encoder, decoder] = [ENCODER, DECODER].map(|stack| own.replace("{s}", stack));
+        let others = [&decoder, &encoder, "lm_head.weight"];
+        self.same(
+            &[&[shared], &others[..]].concat(),
+            "decoder.input.embedding.weight",
+        )
+        .same(
+            &[&[own, shared], &others[..]].concat(),
+            "{s}.input.embedding.weight",
+        )
+    }
+
     /// Adds the rules for one linear layer in every layer of a stack.
     ///
     /// In `theirs`, `{p}` stands for `weight` or `bias`. `ours` is the name of this crate's layer
