@@ -498,8 +498,8 @@ fn wrong_generation_settings_are_named() {
         ("do_sample", "true", "do_sample true, but only null"),
         (
             "begin_suppress_tokens",
-            "[3]",
-            "begin_suppress_tokens [3], but only null",
+            "[40]",
+            "begin_suppress_tokens 40, but only a token below 29",
         ),
         (
             "repetition_penalty",

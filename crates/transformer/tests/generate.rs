@@ -233,6 +233,7 @@ proptest! {
     fn constraints_hold(
         seed: u64, method in 0..3usize, min_length in 0..5usize, more in 0..4usize,
         forbidden in proptest::collection::vec(2..6u32, 0..3),
+        first in proptest::collection::vec(2..6u32, 0..2),
     ) {
         let method = [
             Method::Greedy,
@@ -243,11 +244,13 @@ proptest! {
         let config = config(max_length)
             .with_method(method)
             .with_min_length(min_length)
-            .with_forbidden(forbidden.clone());
+            .with_forbidden(forbidden.clone())
+            .with_forbidden_first(first.clone());
         for found in search(Toy::new(7, seed, 4), config).iter().flatten() {
             prop_assert!(found.tokens.len() >= min_length, "{:?}", found);
             prop_assert!(found.token_log_probabilities.len() <= max_length);
             prop_assert!(found.tokens.iter().all(|token| !forbidden.contains(token)));
+            prop_assert!(found.tokens.first().is_none_or(|token| !first.contains(token)));
             prop_assert!(!found.tokens.contains(&EOS));
             prop_assert!(found.is_finished || found.tokens.len() == max_length);
         }
@@ -621,6 +624,35 @@ fn a_prefix_is_kept_and_continued() {
     }
 }
 
+/// The ban holds for the token after each prefix, and for no later one.
+#[test]
+fn first_tokens_can_be_banned() {
+    let prefixes = vec![vec![3, 4], vec![]];
+    let found = |first: Vec<u32>| {
+        let config = config(8).with_forbidden_first(first);
+        let toy = Toy::new(6, 21, 2);
+        Search::new(toy, prefixes.clone(), config)
+            .unwrap()
+            .run()
+            .unwrap()
+    };
+    let free = found(Vec::new());
+    let firsts: Vec<u32> = (free.iter().zip(&prefixes))
+        .filter_map(|(found, prefix)| found[0].tokens.get(prefix.len()).copied())
+        .collect();
+    assert_eq!(firsts.len(), 2);
+    for (index, prefix) in prefixes.iter().enumerate() {
+        let banned = found(vec![firsts[index]]);
+        let tokens = &banned[index][0].tokens;
+        assert!(tokens.starts_with(prefix));
+        assert_ne!(tokens.get(prefix.len()), Some(&firsts[index]));
+    }
+    // A token that is no first one is not banned.
+    let later = free[0][0].tokens[3..].iter();
+    let later = *later.clone().find(|token| !firsts.contains(token)).unwrap();
+    assert_eq!(found(vec![later])[0][0].tokens, free[0][0].tokens);
+}
+
 #[test]
 fn a_prefix_must_fit_into_the_target() {
     let error = Search::new(Toy::new(6, 21, 2), vec![vec![5], vec![3; 9]], config(8)).err();
@@ -816,6 +848,10 @@ fn invalid_settings_are_rejected() {
         (
             config(5).with_forbidden(vec![5]),
             "forbidden is 5, but must be tokens",
+        ),
+        (
+            config(5).with_forbidden_first(vec![5]),
+            "forbidden_first is 5, but must be tokens",
         ),
         (
             config(5).with_forbidden(vec![0, 1, 2, 3, 4]),

@@ -176,6 +176,10 @@ pub struct GenerateConfig {
     /// Token ids that are never generated, except in a forced prefix or by `force_end`.
     #[config(default = "Vec::new()")]
     pub forbidden: Vec<u32>,
+    /// Token ids that are not generated as the first token after the prefix:
+    /// `begin_suppress_tokens` in Hugging Face transformers.
+    #[config(default = "Vec::new()")]
+    pub forbidden_first: Vec<u32>,
     /// Condition on which a beam search ends for a source.
     #[config(default = "EarlyStopping::Never")]
     pub early_stopping: EarlyStopping,

@@ -29,6 +29,8 @@ pub struct GenerateDefaults {
     pub prefix: Vec<u32>,
     /// Token ids that are never generated, except by `prefix` or `force_end`.
     pub forbidden: Vec<u32>,
+    /// Token ids that are not generated as the first token after `prefix`.
+    pub forbidden_first: Vec<u32>,
     /// Length, in tokens, of the n-grams that a target must not repeat; 0 for no such limit.
     pub no_repeat_ngram: usize,
     /// Repetition penalty; 1 for none.
@@ -54,6 +56,7 @@ impl GenerateDefaults {
             beam: None,
             prefix: Vec::new(),
             forbidden: Vec::new(),
+            forbidden_first: Vec::new(),
             no_repeat_ngram: 0,
             repetition_penalty: 1.0,
             min_length: 0,
@@ -82,6 +85,7 @@ impl GenerateDefaults {
             .with_repetition_penalty(self.repetition_penalty)
             .with_no_repeat_ngram(self.no_repeat_ngram)
             .with_forbidden(self.forbidden.clone())
+            .with_forbidden_first(self.forbidden_first.clone())
             .with_early_stopping(self.early_stopping)
             .with_force_end(self.force_end)
             .with_normalize_first(self.normalize_first)

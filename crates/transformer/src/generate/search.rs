@@ -85,15 +85,17 @@ impl<M: Autoregressive> Search<M> {
             }
         }
         let forbidden: HashSet<u32> = config.forbidden.iter().copied().collect();
-        if let Some(id) = config
-            .forbidden
-            .iter()
-            .find(|&&id| id as usize >= vocab_size)
-        {
-            let expected = format!("tokens of the vocabulary, ids are 0..{vocab_size}");
-            return Err(ConfigError::new("forbidden", id, expected).into());
+        for (field, ids) in [
+            ("forbidden", &config.forbidden),
+            ("forbidden_first", &config.forbidden_first),
+        ] {
+            if let Some(id) = ids.iter().find(|&&id| id as usize >= vocab_size) {
+                let expected = format!("tokens of the vocabulary, ids are 0..{vocab_size}");
+                return Err(ConfigError::new(field, id, expected).into());
+            }
         }
-        if forbidden.len() == vocab_size {
+        let first: HashSet<u32> = config.forbidden_first.iter().copied().collect();
+        if forbidden.union(&first).count() == vocab_size {
             let expected = "fewer tokens than the vocabulary has";
             return Err(ConfigError::new("forbidden", "every token", expected).into());
         }
@@ -204,6 +206,11 @@ impl<M: Autoregressive> Search<M> {
                 }
             }
             constrain(logits, &row.tokens, &self.config, &self.forbidden);
+            if length == self.sources[row.source].prefix.len() {
+                for &token in &self.config.forbidden_first {
+                    logits[token as usize] = f32::NEG_INFINITY;
+                }
+            }
             let is_last = length + 1 == self.sources[row.source].max_length;
             if let Some(eos) = self
                 .config

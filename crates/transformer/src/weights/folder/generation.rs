@@ -55,7 +55,6 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
 /// Generation settings that are not supported. If there is no `generation_config.json`, they are
 /// rejected in the `config.json`, where other unknown names are settings of the model.
 const UNSUPPORTED: &[&str] = &[
-    "begin_suppress_tokens",
     "constraints",
     "do_sample",
     "exponential_decay_length_penalty",
@@ -148,6 +147,7 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
     }
     let forced_first: Option<u32> = fields.optional("forced_bos_token_id")?;
     let suppressed = fields.ids("suppress_tokens")?;
+    let suppressed_first = fields.ids("begin_suppress_tokens")?;
     let words: Option<Vec<Vec<u32>>> = fields.optional("bad_words_ids")?;
     let mut bad_words = Vec::new();
     for word in words.unwrap_or_default() {
@@ -161,6 +161,7 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
         ("eos_token_id", eos_id.as_slice()),
         ("forced_bos_token_id", forced_first.as_slice()),
         ("suppress_tokens", &suppressed),
+        ("begin_suppress_tokens", &suppressed_first),
         ("bad_words_ids", &bad_words),
     ] {
         if let Some(id) = ids.iter().find(|&&id| id as usize >= size) {
@@ -226,6 +227,7 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
         beam: Some((width, LengthPenalty::Power { alpha })),
         prefix: forced_first.into_iter().collect(),
         forbidden: [suppressed, bad_words].concat(),
+        forbidden_first: suppressed_first,
         no_repeat_ngram,
         repetition_penalty: penalty,
         min_length: least,
@@ -260,8 +262,13 @@ pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value
     if let [first] = defaults.prefix[..] {
         set("forced_bos_token_id", first.into());
     }
-    if !defaults.forbidden.is_empty() {
-        set("suppress_tokens", json!(defaults.forbidden));
+    for (name, ids) in [
+        ("suppress_tokens", &defaults.forbidden),
+        ("begin_suppress_tokens", &defaults.forbidden_first),
+    ] {
+        if !ids.is_empty() {
+            set(name, json!(ids));
+        }
     }
     if defaults.no_repeat_ngram > 0 {
         set("no_repeat_ngram_size", defaults.no_repeat_ngram.into());
