@@ -2,7 +2,7 @@
 //! current step, and the second signal stops it at once.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -15,6 +15,9 @@ use crate::exit::Exit;
 /// programs send each signal twice: to the process and to its group.
 const AT_ONCE: Duration = Duration::from_millis(300);
 
+/// Name of a request that the user makes in the dashboard.
+const KEY: &str = "the key q";
+
 /// The run that this process trains or tests.
 static RUN: Mutex<Option<Run>> = Mutex::new(None);
 
@@ -24,7 +27,8 @@ struct Run {
     is_own: bool,
     /// Whether a training loop is running. The loop checks for requests to stop.
     is_training: bool,
-    /// Name and time of the first signal that asked to stop; `None` if there was no signal.
+    /// Name and time of the first request to stop, which is a signal or [`KEY`]; `None` without a
+    /// request.
     request: Option<(&'static str, Instant)>,
 }
 
@@ -48,7 +52,7 @@ pub(super) fn listen(folder: &Path, is_own: bool) -> Result<Listening> {
 }
 
 fn run() -> MutexGuard<'static, Option<Run>> {
-    RUN.lock().unwrap_or_else(PoisonError::into_inner)
+    screen::lock(&RUN)
 }
 
 /// Handles a signal, on the thread that receives signals.
@@ -61,7 +65,8 @@ fn receive(signal: &'static str) {
         return;
     };
     match run.request {
-        None if run.is_training => {
+        // A signal after a key still waits for the end of the step.
+        None | Some((KEY, _)) if run.is_training => {
             run.request = Some((signal, Instant::now()));
             drop(current);
             // The dashboard itself shows that the run is stopping.
@@ -74,6 +79,13 @@ fn receive(signal: &'static str) {
             drop(current);
             stop_at_once(signal)
         }
+    }
+}
+
+/// Asks the run to stop after the current step, because of a key of the dashboard.
+pub(super) fn stop_by_key() {
+    if let Some(run) = &mut *run() {
+        run.request.get_or_insert((KEY, Instant::now()));
     }
 }
 
@@ -119,10 +131,10 @@ impl Drop for Listening {
     }
 }
 
-/// Returns the name of the signal that asked to stop; `None` without a request.
+/// Returns what asked to stop, a signal or a key; `None` without a request.
 pub(super) fn requested_by() -> Option<&'static str> {
     let request = run().as_ref().and_then(|run| run.request);
-    request.map(|(signal, _)| signal)
+    request.map(|(by, _)| by)
 }
 
 #[cfg(unix)]
@@ -132,9 +144,7 @@ mod signals {
 
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
-
-    const SIGNALS: [(i32, &str); 3] =
-        [(SIGHUP, "SIGHUP"), (SIGINT, "SIGINT"), (SIGTERM, "SIGTERM")];
+    use signal_hook::low_level::signal_name;
 
     /// Starts a thread that calls `receive` with the name of every signal.
     pub fn listen(receive: fn(&'static str)) -> io::Result<()> {
@@ -143,16 +153,9 @@ mod signals {
         // is closed. SIGINT is received even if a shell has set it to be ignored, as
         // non-interactive shells do for background processes.
         let has_nohup = ignores(&status, SIGHUP);
-        let heard = SIGNALS
-            .iter()
-            .filter(|(signal, _)| !(has_nohup && *signal == SIGHUP));
-        let mut signals = Signals::new(heard.map(|(signal, _)| signal))?;
-        let forward = move || {
-            for signal in signals.forever() {
-                let known = SIGNALS.iter().find(|(number, _)| *number == signal);
-                known.into_iter().for_each(|(_, name)| receive(name));
-            }
-        };
+        let hang_up = (!has_nohup).then_some(SIGHUP);
+        let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hang_up))?;
+        let forward = move || signals.forever().filter_map(signal_name).for_each(receive);
         thread::Builder::new()
             .name("signals".into())
             .spawn(forward)

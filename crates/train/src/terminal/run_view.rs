@@ -1,7 +1,7 @@
 //! Shows a training run on the terminal.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -12,8 +12,8 @@ use super::capability;
 use super::dashboard::Dashboard;
 use super::interrupt::{self, Listening};
 use super::live_run::LiveRun;
-use super::output;
 use super::status::Status;
+use super::{output, screen};
 use crate::metric;
 use crate::number::counted;
 
@@ -24,14 +24,10 @@ pub struct RunView {
     /// Whether this process writes the folder of the run. Others only listen to signals.
     is_own: bool,
     run: Option<Arc<Mutex<LiveRun>>>,
-    shown: Option<Shown>,
+    dashboard: Option<Dashboard>,
+    /// The progress of a run that has no dashboard.
+    status: Option<Status>,
     listening: Option<Listening>,
-}
-
-/// How a run is shown.
-enum Shown {
-    Dashboard(Dashboard),
-    Plain(Status),
 }
 
 impl RunView {
@@ -43,7 +39,8 @@ impl RunView {
             is_plain,
             is_own,
             run: None,
-            shown: None,
+            dashboard: None,
+            status: None,
             listening: None,
         }
     }
@@ -67,21 +64,21 @@ impl RunView {
         table.iter().for_each(|line| output::note(line));
         // The program starts to receive signals before the dashboard changes the terminal, so that
         // no signal leaves the terminal changed.
-        let listening = interrupt::listen(Path::new(&self.about.folder), self.is_own)?;
-        self.listening = Some(listening);
-        let folder = Path::new(&self.about.folder);
+        let folder = Path::new(folder);
+        self.listening = Some(interrupt::listen(folder, self.is_own)?);
         // The curves of a resumed run begin with its first step.
         let before = match first {
             0 => Curves::default(),
-            _ => RunData::read(folder).map_or_else(|_| Curves::default(), |run| run.curves),
+            _ => RunData::read(folder).map_or(Curves::default(), |run| run.curves),
         };
         let run = Arc::new(Mutex::new(LiveRun::new(first, steps, &before)));
         let has_screen = capability::has_screen() && !self.is_plain && !output::is_quiet();
-        let dashboard = has_screen.then(|| Dashboard::open(Arc::clone(&run), self.about.clone()));
-        self.shown = Some(match dashboard.flatten() {
-            Some(dashboard) => Shown::Dashboard(dashboard),
-            None => Shown::Plain(Status::new(Some(steps))),
-        });
+        if has_screen {
+            self.dashboard = Dashboard::open(Arc::clone(&run), self.about.clone());
+        }
+        if self.dashboard.is_none() {
+            self.status = Some(Status::new(Some(steps)));
+        }
         self.run = Some(run);
         Ok(())
     }
@@ -93,9 +90,9 @@ impl Observer for RunView {
             self.begin(first, steps)?;
         }
         if let Some(run) = &self.run {
-            let mut run = lock(run);
+            let mut run = screen::lock(run);
             run.event(event);
-            if let (Event::Step { step }, Some(Shown::Plain(status))) = (event, &mut self.shown) {
+            if let (Event::Step { step }, Some(status)) = (event, &mut self.status) {
                 status.update(step, || state(&run, Instant::now()));
             }
         }
@@ -106,23 +103,15 @@ impl Observer for RunView {
             Event::Evaluation(evaluation) if !output::is_quiet() => {
                 output::result(&evaluated(evaluation))?;
             }
-            Event::End => (self.shown, self.listening) = (None, None),
+            Event::End => (self.dashboard, self.status, self.listening) = (None, None, None),
             _ => {}
         }
         Ok(())
     }
 
     fn wants_to_stop(&self) -> Option<&'static str> {
-        let by_user = match &self.shown {
-            Some(Shown::Dashboard(dashboard)) => dashboard.wants_to_stop(),
-            _ => None,
-        };
-        interrupt::requested_by().or(by_user)
+        interrupt::requested_by()
     }
-}
-
-fn lock(run: &Mutex<LiveRun>) -> MutexGuard<'_, LiveRun> {
-    run.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the steps, the loss, the tokens per second and the time left of a run.

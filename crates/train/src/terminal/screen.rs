@@ -44,6 +44,7 @@ pub(super) enum Stream {
     Stderr,
 }
 
+#[derive(Default)]
 struct Held {
     lines: VecDeque<(Stream, String)>,
     /// Number of lines that were dropped because there were more than [`MAX_HELD`]. The oldest
@@ -103,12 +104,7 @@ pub(super) fn restore() {
         write(LEAVE);
     }
     let _ = disable_raw_mode();
-    let held = {
-        let mut held = lock(&HELD);
-        let dropped = std::mem::take(&mut held.dropped);
-        (std::mem::take(&mut held.lines), dropped)
-    };
-    let (lines, dropped) = held;
+    let Held { lines, dropped } = std::mem::take(&mut *lock(&HELD));
     if dropped > 0 {
         let _ = writeln!(stderr(), "{dropped} lines were too many for the dashboard");
     }
@@ -127,7 +123,7 @@ fn write(bytes: &[u8]) {
 
 /// Locks a mutex. A poisoned mutex is locked as well, because a panic of the thread that held it
 /// leaves no data half written.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

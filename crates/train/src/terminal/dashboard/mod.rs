@@ -4,8 +4,7 @@ mod controls;
 mod view;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -26,17 +25,7 @@ const FRAME: Duration = Duration::from_millis(250);
 
 /// Dashboard of a run. A separate thread draws it. Dropping the value restores the screen.
 pub(super) struct Dashboard {
-    shared: Arc<Shared>,
-    thread: Option<JoinHandle<()>>,
-}
-
-/// State that the thread of the dashboard and the thread of training share.
-struct Shared {
-    run: Arc<Mutex<LiveRun>>,
-    /// Whether the user has asked to stop training.
-    wants_to_stop: AtomicBool,
-    /// Whether the thread of the dashboard should end.
-    ends: AtomicBool,
+    thread: JoinHandle<()>,
 }
 
 impl Dashboard {
@@ -45,14 +34,8 @@ impl Dashboard {
         if !screen::take() {
             return None;
         }
-        let shared = Arc::new(Shared {
-            run,
-            wants_to_stop: AtomicBool::new(false),
-            ends: AtomicBool::new(false),
-        });
-        let seen = Arc::clone(&shared);
         let show = move || {
-            if show(&seen, &about).is_err() {
+            if show(&run, &about).is_err() {
                 screen::restore();
             }
         };
@@ -60,47 +43,37 @@ impl Dashboard {
         if thread.is_err() {
             screen::restore();
         }
-        Some(Self {
-            shared,
-            thread: Some(thread.ok()?),
-        })
-    }
-
-    /// Returns what the user pressed to stop training; `None` if nothing.
-    pub(super) fn wants_to_stop(&self) -> Option<&'static str> {
-        let is_asked = self.shared.wants_to_stop.load(Ordering::SeqCst);
-        is_asked.then_some("the key q")
+        let thread = thread.ok()?;
+        Some(Self { thread })
     }
 }
 
 impl Drop for Dashboard {
     fn drop(&mut self) {
-        self.shared.ends.store(true, Ordering::SeqCst);
         screen::restore();
         // The wait has a limit, because the thread does not end if the terminal accepts no output.
         let begun = Instant::now();
-        let thread = self.thread.take().expect("it is dropped once");
-        while !thread.is_finished() && begun.elapsed() < 5 * TICK {
+        while !self.thread.is_finished() && begun.elapsed() < 5 * TICK {
             thread::sleep(TICK / 20);
         }
     }
 }
 
-/// Draws the run and receives keys until the dashboard ends.
-fn show(shared: &Shared, about: &About) -> io::Result<()> {
+/// Draws the run and receives keys until the screen is restored.
+fn show(run: &Mutex<LiveRun>, about: &About) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(Output::default()))?;
     let mut controls = Controls::default();
     let has_color = console::colors_enabled();
     let mut drawn: Option<Instant> = None;
-    while !shared.ends.load(Ordering::SeqCst) {
-        let has_key = receive(shared, &mut controls);
+    while screen::is_taken() {
+        let has_key = receive(&mut controls);
         controls.stops |= interrupt::requested_by().is_some();
         if drawn.is_some_and(|at| at.elapsed() < FRAME) && !has_key {
             continue;
         }
         drawn = Some(Instant::now());
         terminal.draw(|frame| {
-            let run = shared.run.lock().unwrap_or_else(PoisonError::into_inner);
+            let run = screen::lock(run);
             view::draw(frame, &run, about, &controls, has_color, Instant::now());
         })?;
     }
@@ -109,7 +82,7 @@ fn show(shared: &Shared, about: &About) -> io::Result<()> {
 
 /// Waits for [`TICK`], and handles the keys that are pressed meanwhile. Returns whether there was
 /// an event that a frame should show, such as a key or a resize.
-fn receive(shared: &Shared, controls: &mut Controls) -> bool {
+fn receive(controls: &mut Controls) -> bool {
     let begun = Instant::now();
     let mut has_key = false;
     loop {
@@ -124,7 +97,7 @@ fn receive(shared: &Shared, controls: &mut Controls) -> bool {
         }
         match event::read() {
             Ok(Event::Key(key)) => match controls.key(key) {
-                Some(Request::Stop) => shared.wants_to_stop.store(true, Ordering::SeqCst),
+                Some(Request::Stop) => interrupt::stop_by_key(),
                 Some(Request::StopAtOnce) => interrupt::stop_at_once("Ctrl-C"),
                 None => {}
             },
