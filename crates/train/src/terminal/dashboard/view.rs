@@ -3,14 +3,15 @@
 use std::time::Instant;
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use training::memory::peak_rss_bytes;
 
 use super::super::about::About;
-use super::super::chart::{Chart, MIN_SIZE, kinds};
+use super::super::chart::{self, kinds};
 use super::super::live_run::LiveRun;
 use super::controls::Controls;
 use crate::metric;
@@ -52,8 +53,11 @@ pub(super) fn draw(
     ])
     .areas(area);
     frame.render_widget(Paragraph::new(lines), text);
-    draw_charts(frame, charts, run, controls, has_color);
+    draw_charts(frame.buffer_mut(), charts, run, controls);
     frame.render_widget(Paragraph::new(keys(controls, width)), bottom);
+    if !has_color {
+        frame.buffer_mut().set_style(area, Color::Reset);
+    }
 }
 
 fn bold() -> Style {
@@ -165,9 +169,8 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
 /// with `title`.
 fn flow(title: &str, items: &[String], width: usize) -> Vec<String> {
     let mut lines = vec![title.to_string()];
-    let mut is_first = true;
-    for item in items {
-        let gap = if is_first { "" } else { "   " };
+    for (index, item) in items.iter().enumerate() {
+        let gap = if index == 0 { "" } else { "   " };
         let last = lines.len() - 1;
         let length = lines[last].chars().count() + gap.len() + item.chars().count();
         if length > width && !lines[last].is_empty() {
@@ -175,43 +178,26 @@ fn flow(title: &str, items: &[String], width: usize) -> Vec<String> {
         } else {
             lines[last] += &format!("{gap}{item}");
         }
-        is_first = false;
     }
     lines
 }
 
-fn draw_charts(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    run: &LiveRun,
-    controls: &Controls,
-    has_color: bool,
-) {
-    let columns = if area.width >= TWO_CHARTS.0 { 2 } else { 1 };
-    let rows = if area.height >= TWO_CHARTS.1 { 2 } else { 1 };
+fn draw_charts(buffer: &mut Buffer, area: Rect, run: &LiveRun, controls: &Controls) {
     let kinds = kinds(run);
-    if area.height < MIN_SIZE.1 || kinds.is_empty() {
+    if kinds.is_empty() {
         return;
     }
+    let columns = if area.width >= TWO_CHARTS.0 { 2 } else { 1 };
+    let rows = if area.height >= TWO_CHARTS.1 { 2 } else { 1 };
     let rows = rows.min(kinds.len().div_ceil(columns));
+    let split = |count: usize| vec![Constraint::Fill(1); count];
+    let rows = Layout::vertical(split(rows)).split(area);
+    let row = Layout::horizontal(split(columns)).spacing(2);
+    let cells = rows.iter().flat_map(|area| row.split(*area).to_vec());
     let first = controls.chart % kinds.len();
-    let mut kinds = kinds.iter().cycle().skip(first).take(kinds.len());
-    let split = |constraint: usize| vec![Constraint::Fill(1); constraint];
-    for row in Layout::vertical(split(rows)).split(area).iter() {
-        for cell in Layout::horizontal(split(columns))
-            .spacing(2)
-            .split(*row)
-            .iter()
-        {
-            let chart = kinds.next().map(|&kind| Chart {
-                run,
-                kind,
-                has_color,
-            });
-            if let Some(chart) = chart {
-                frame.render_widget(chart, *cell);
-            }
-        }
+    let kinds = kinds.iter().cycle().skip(first).take(kinds.len());
+    for (cell, &kind) in cells.zip(kinds) {
+        chart::draw(kind, run, cell, buffer);
     }
 }
 
