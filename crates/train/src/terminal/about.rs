@@ -8,7 +8,7 @@ use training::data::{DataConfig, Dataset, Split};
 use training::lora::trained_parameters;
 use transformer::{Choice, Transformer, weights};
 
-use super::table::{Align, Table};
+use super::table::Table;
 use crate::number::{bytes, counted, grouped};
 
 /// Description of a run before it begins.
@@ -58,39 +58,28 @@ pub fn describe(
     let (positions, norm) = (model.positions.name(), model.norm_placement.name());
     let (d_model, heads, d_ff) = (model.d_model, model.n_heads, model.d_ff);
     let (activation, tying) = (model.activation.name(), model.weight_tying.name());
+    let lora = config.optimization.lora.as_ref();
+    let of_which = lora.map(|lora| {
+        let (trained, rank) = (grouped(trained), lora.rank);
+        format!("of which {trained} are trained, with rank {rank}")
+    });
+    let [embeddings, encoder, decoder, generator] = parameters_of_parts(shapes);
+    let rows = [
+        ("embeddings", None, embeddings),
+        ("encoder", Some(model.n_encoder_layers), encoder),
+        ("decoder", Some(model.n_decoder_layers), decoder),
+        ("generator", None, generator),
+        ("total", None, embeddings + encoder + decoder + generator),
+    ];
     let details = [
         format!("vocabularies of {source} and {target}, {positions} positions"),
         format!("d_model {d_model}, {heads} heads, d_ff {d_ff}, {norm}-norm"),
         format!("{activation}, dropout {}", model.dropout),
         format!("weight tying: {tying}"),
-        config
-            .optimization
-            .lora
-            .as_ref()
-            .map_or(String::new(), |it| {
-                let (trained, rank) = (grouped(trained), it.rank);
-                format!("of which {trained} are trained, with rank {rank}")
-            }),
+        of_which.unwrap_or_default(),
     ];
-    let parts = parameters_of_parts(shapes);
-    let parameters = parts.into_iter().chain([parts.iter().sum()]);
-    let (encoder, decoder) = (model.n_encoder_layers, model.n_decoder_layers);
-    let names = [
-        ("embeddings", None),
-        ("encoder", Some(encoder)),
-        ("decoder", Some(decoder)),
-        ("generator", None),
-        ("total", None),
-    ];
-    let (left, right) = (Align::Left, Align::Right);
-    let columns = [
-        ("model", left),
-        ("layers", right),
-        ("parameters", right),
-        ("", left),
-    ];
-    let mut table = Table::new(columns.map(|(name, align)| (name.into(), align)));
-    for (((name, layers), parameters), detail) in names.into_iter().zip(parameters).zip(details) {
+    let mut table = Table::new(["model", "layers", "parameters", ""]).right([1, 2]);
+    for ((name, layers, parameters), detail) in rows.into_iter().zip(details) {
         let layers = layers.map_or(String::new(), grouped);
         table.push(vec![name.into(), layers, grouped(parameters), detail]);
     }

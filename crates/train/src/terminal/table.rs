@@ -1,6 +1,6 @@
 //! Tables that fit the terminal's width.
 
-use console::{Term, measure_text_width, truncate_str};
+use console::{Alignment, Term, measure_text_width, pad_str, truncate_str};
 
 use super::output::visible;
 
@@ -11,20 +11,12 @@ const GAP: usize = 2;
 /// it is not shown.
 const NARROWEST: usize = 8;
 
-/// Alignment of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Align {
-    /// Text begins at the left.
-    Left,
-    /// Numbers end at the right.
-    Right,
-}
-
 /// A table with a line of headings.
 #[derive(Clone, Debug)]
 pub struct Table {
-    columns: Vec<(String, Align)>,
-    /// Cells of each row.
+    /// Alignment of each column.
+    alignments: Vec<Alignment>,
+    /// Cells of each row. The first row has the headings.
     rows: Vec<Vec<String>>,
     /// Index of the column that is truncated first if the table is too wide; `None` if there is
     /// no such column.
@@ -32,16 +24,23 @@ pub struct Table {
 }
 
 impl Table {
-    /// Returns a table without rows.
-    pub fn new(columns: impl IntoIterator<Item = (String, Align)>) -> Self {
+    /// Returns a table of these headings. Its texts begin at the left.
+    pub fn new<S: AsRef<str>>(headings: impl IntoIterator<Item = S>) -> Self {
+        let headings = headings.into_iter().map(|name| visible(name.as_ref()));
+        let headings: Vec<String> = headings.collect();
         Self {
-            columns: columns
-                .into_iter()
-                .map(|(name, align)| (visible(&name), align))
-                .collect(),
-            rows: Vec::new(),
+            alignments: vec![Alignment::Left; headings.len()],
+            rows: vec![headings],
             flexible: None,
         }
+    }
+
+    /// Makes the texts of these columns, such as numbers, end at the right.
+    pub fn right(mut self, columns: impl IntoIterator<Item = usize>) -> Self {
+        for column in columns {
+            self.alignments[column] = Alignment::Right;
+        }
+        self
     }
 
     /// Makes column `index` the one that is truncated first if the table is too wide.
@@ -52,8 +51,8 @@ impl Table {
 
     /// Removes the column with this heading.
     pub fn without(mut self, name: &str) -> Self {
-        if let Some(index) = self.columns.iter().position(|(known, _)| known == name) {
-            self.columns.remove(index);
+        if let Some(index) = self.rows[0].iter().position(|known| known == name) {
+            self.alignments.remove(index);
             self.rows.iter_mut().for_each(|row| drop(row.remove(index)));
             self.flexible = self.flexible.map(|at| at - usize::from(at > index));
         }
@@ -66,7 +65,7 @@ impl Table {
     ///
     /// If the row has more or fewer cells.
     pub fn push(&mut self, row: Vec<String>) {
-        assert_eq!(row.len(), self.columns.len(), "{row:?}");
+        assert_eq!(row.len(), self.alignments.len(), "{row:?}");
         self.rows
             .push(row.iter().map(|cell| visible(cell)).collect());
     }
@@ -82,14 +81,11 @@ impl Table {
     }
 
     fn widths(&self) -> Vec<usize> {
-        let headings = self.columns.iter();
-        let mut widths: Vec<usize> = headings.map(|(name, _)| measure_text_width(name)).collect();
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(measure_text_width(cell));
-            }
-        }
-        widths
+        let width = |column: usize| {
+            let cells = self.rows.iter().map(|row| measure_text_width(&row[column]));
+            cells.max().unwrap_or(0)
+        };
+        (0..self.alignments.len()).map(width).collect()
     }
 
     /// Returns the lines of the table, at most `width` terminal columns wide; `None` sets no limit.
@@ -97,38 +93,22 @@ impl Table {
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         let mut widths = self.widths();
-        if let Some(flexible) = self.flexible {
-            let excess = self.width_with(usize::MAX).saturating_sub(width);
+        let excess = self.width_with(usize::MAX).saturating_sub(width);
+        if let Some(flexible) = self.flexible.filter(|_| excess > 0) {
             let left = widths[flexible].saturating_sub(excess);
-            widths[flexible] = match left {
-                _ if excess == 0 => widths[flexible],
-                0..NARROWEST => 0,
-                left => left,
-            };
+            widths[flexible] = if left < NARROWEST { 0 } else { left };
         }
-        let headings: Vec<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
-        let rows = self
-            .rows
-            .iter()
-            .map(|row| row.iter().map(String::as_str).collect());
-        let lines = std::iter::once(headings).chain(rows);
-        lines.map(|row| self.line(&row, &widths, width)).collect()
-    }
-
-    fn line(&self, row: &[&str], widths: &[usize], width: usize) -> String {
-        let mut line = String::new();
-        let cells = row.iter().zip(widths).zip(&self.columns);
-        for ((cell, &width), (_, align)) in cells.filter(|((_, width), _)| **width > 0) {
-            let cell = truncate_str(cell, width, "…");
-            let padding = " ".repeat(width - measure_text_width(&cell));
-            let gap = if line.is_empty() { 0 } else { GAP };
-            line += &" ".repeat(gap);
-            line += &match align {
-                Align::Left => format!("{cell}{padding}"),
-                Align::Right => format!("{padding}{cell}"),
-            };
-        }
-        truncate_str(line.trim_end(), width, "…").into_owned()
+        let line = |row: &Vec<String>| {
+            let cells = row.iter().zip(&widths).zip(&self.alignments);
+            let cells = cells.filter(|((_, width), _)| **width > 0);
+            let cells = cells.map(|((cell, &width), &alignment)| {
+                let cell = truncate_str(cell, width, "…");
+                pad_str(&cell, width, alignment, None).into_owned()
+            });
+            let line = cells.collect::<Vec<_>>().join(&" ".repeat(GAP));
+            truncate_str(line.trim_end(), width, "…").into_owned()
+        };
+        self.rows.iter().map(line).collect()
     }
 }
 
@@ -144,13 +124,8 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let columns = [
-            ("name", Align::Left),
-            ("settings", Align::Left),
-            ("steps", Align::Right),
-        ];
-        let columns = columns.map(|(name, align)| (name.to_owned(), align));
-        let mut table = Table::new(columns).cutting(1);
+        let mut table = Table::new(["name", "settings", "steps"]);
+        table = table.right([2]).cutting(1);
         table.push(
             ["a", "--d-model 16 --heads 2", "12"]
                 .map(String::from)

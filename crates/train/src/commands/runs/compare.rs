@@ -21,7 +21,7 @@ use crate::metric;
 use crate::number::grouped;
 use crate::plot::mean_and_deviation;
 use crate::terminal::output;
-use crate::terminal::table::{Align, Table, stdout_width};
+use crate::terminal::table::{Table, stdout_width};
 
 /// Flags of `compare`.
 #[derive(Clone, Debug, Args)]
@@ -254,9 +254,9 @@ fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
 fn table(comparison: &Comparison, headings: &[String], start: usize, count: usize) -> Table {
     let range = start..headings.len().min(start + count);
     let columns = headings[range.clone()].iter();
-    let columns = columns.map(|name| (shortened(name), Align::Right));
-    let first = ("setting".to_owned(), Align::Left);
-    let mut table = Table::new([first].into_iter().chain(columns)).cutting(0);
+    let columns = columns.map(|name| shortened(name));
+    let headings = ["setting".to_owned()].into_iter().chain(columns);
+    let mut table = Table::new(headings).right(1..=range.len()).cutting(0);
     let mut row = |name: &str, cells: Vec<String>| {
         table.push([name.to_owned()].into_iter().chain(cells).collect());
     };

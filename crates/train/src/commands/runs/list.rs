@@ -18,7 +18,7 @@ use crate::args::run_folder;
 use crate::metric;
 use crate::number::seconds;
 use crate::terminal::output;
-use crate::terminal::table::{Align, Table, stdout_width};
+use crate::terminal::table::{Table, stdout_width};
 
 /// Flags of `runs`.
 #[derive(Clone, Debug, Args)]
@@ -96,14 +96,8 @@ pub fn run(args: &RunsArgs) -> Result<()> {
             .iter()
             .try_for_each(|run| output::result(&run.record().to_string()));
     }
-    let columns = [
-        ("name", Align::Left),
-        ("task", Align::Left),
-        ("settings", Align::Left),
-        ("steps", Align::Right),
-        ("best", Align::Left),
-        ("time", Align::Right),
-        ("status", Align::Left),
+    let headings = [
+        "name", "task", "settings", "steps", "best", "time", "status",
     ];
     // What tells runs apart comes first, because the column may be cut.
     let mut words: Vec<Vec<String>> = runs.iter().map(Listed::settings).collect();
@@ -115,7 +109,7 @@ pub fn run(args: &RunsArgs) -> Result<()> {
         words.sort_by_key(|word| counts[word]);
     }
     let width = stdout_width();
-    let mut table = Table::new(columns.map(|(name, align)| (name.into(), align))).cutting(2);
+    let mut table = Table::new(headings).right([3, 5]).cutting(2);
     for (run, words) in runs.iter().zip(&words) {
         let mut row = run.row(words.join(" "));
         if width.is_some() {
