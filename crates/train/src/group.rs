@@ -2,7 +2,6 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -110,10 +109,13 @@ impl Group {
     /// Returns the folder of a run in every process. Rank 0 passes the folder that it has created
     /// as `own`, and the others pass `None`.
     pub fn folder(&self, own: Option<RunFolder>) -> RunFolder {
+        // A path may not be UTF-8, but an `OsString` can always be sent.
         let path = own.as_ref().map(|folder| folder.path().as_os_str());
-        let path = path.map_or_else(Vec::new, |path| path.as_encoded_bytes().to_vec());
-        let path = self.collective().broadcast(path);
-        own.unwrap_or_else(|| RunFolder::follow(&path_of(path)))
+        let paths = self.collective().gather_values(&path.map(OsString::from));
+        own.unwrap_or_else(|| {
+            let path = paths[0].as_ref().expect("rank 0 has a folder");
+            RunFolder::follow(path.as_ref())
+        })
     }
 
     /// Prints the error that ends this process, and stops the other processes of the group. If
@@ -129,16 +131,4 @@ impl Group {
         self.collective().abort(exit.code());
         exit
     }
-}
-
-/// Returns the path that rank 0 has sent.
-#[cfg(unix)]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    OsString::from_vec(bytes).into()
-}
-
-#[cfg(not(unix))]
-fn path_of(bytes: Vec<u8>) -> PathBuf {
-    String::from_utf8_lossy(&bytes).into_owned().into()
 }
