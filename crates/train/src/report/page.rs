@@ -10,9 +10,6 @@ use super::settings::{Setting, settings};
 use crate::plot::{Plot, Progress, RunPlot, SERIES};
 use crate::terminal::output::visible;
 
-const TEMPLATE: &str = include_str!("page/page.html");
-const STYLE: &str = include_str!("page/page.css");
-
 /// The scripts, in the order in which they run inside one function.
 const SCRIPTS: [&str; 6] = [
     include_str!("page/dom.js"),
@@ -51,22 +48,17 @@ pub fn page(runs: &[RunData], reports: &[RunReport]) -> Result<String> {
         colors: (0..runs.len()).map(color).collect(),
     };
     let names: Vec<&str> = reports.iter().map(|run| run.name.as_str()).collect();
-    let values = [
-        ("{{title}}", escaped(&names.join(", "))),
-        ("{{style}}", STYLE.into()),
-        ("{{charts}}", charts(runs)),
-        // A `script` element ends at `</script>` and changes its meaning at `<!--`. In JSON, `<`
-        // occurs in strings only.
-        (
-            "{{data}}",
-            visible(&serde_json::to_string(&data)?).replace('<', "\\u003c"),
-        ),
-        (
-            "{{script}}",
-            format!("(() => {{\n{}\n}})();", SCRIPTS.join("\n")),
-        ),
-    ];
-    Ok(fill(TEMPLATE, &values))
+    // A `script` element ends at `</script>` and changes its meaning at `<!--`. In JSON, `<` occurs
+    // in strings only.
+    let data = visible(&serde_json::to_string(&data)?).replace('<', "\\u003c");
+    Ok(format!(
+        include_str!("page/page.html"),
+        title = escaped(&names.join(", ")),
+        style = include_str!("page/page.css"),
+        charts = charts(runs),
+        data = data,
+        script = SCRIPTS.join("\n"),
+    ))
 }
 
 /// Returns the charts by step and, if they differ, by time.
@@ -95,20 +87,6 @@ fn charts(runs: &[RunData]) -> String {
         }
     }
     html
-}
-
-/// Replaces each placeholder of a template by its value. `values` lists the placeholders in the
-/// order of the template. Placeholders inside a value are not replaced.
-fn fill(template: &str, values: &[(&str, String)]) -> String {
-    let mut rest = template;
-    let mut page = String::new();
-    for (placeholder, value) in values {
-        let (before, after) = rest.split_once(placeholder).expect("the template has it");
-        page += before;
-        page += value;
-        rest = after;
-    }
-    page + rest
 }
 
 /// Escapes a text that becomes the contents of an HTML element or of an attribute.
@@ -147,7 +125,7 @@ mod tests {
     #[test]
     fn texts_of_a_run_cannot_become_markup() {
         let parent = tempfile::tempdir().unwrap();
-        let evil = "<!--<script>{{script}}&amp;\"{{data}}<b>";
+        let evil = "<!--<script>{script}&amp;\"{data}<b>";
         let page = page_of(&parent.path().join(evil), "{\"step\":1,\"loss\":2}\n");
         let opened = page.matches("<script").count();
         assert_eq!((opened, page.matches("</script>").count()), (2, 2));
@@ -155,7 +133,7 @@ mod tests {
             page.matches("<!--").count() + page.matches("<b>").count(),
             0
         );
-        assert!(page.contains("<title>&lt;!--&lt;script&gt;{{script}}&amp;amp;&quot;{{data}}"));
+        assert!(page.contains("<title>&lt;!--&lt;script&gt;{script}&amp;amp;&quot;{data}"));
         assert_eq!(data(&page)["runs"][0]["name"], evil);
     }
 
