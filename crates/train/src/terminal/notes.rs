@@ -29,7 +29,7 @@ pub(super) fn listen() {
     };
     let filter = filter.expect("the default filters are valid");
     let others = filter_fn(|event| ![NOTE, PROGRESS].contains(&event.target()));
-    let log = fmt::layer().with_writer(LogLine::default).with_ansi(false);
+    let log = fmt::layer().with_writer(|| Log).with_ansi(false);
     let ours = Targets::new().with_targets([(NOTE, Level::INFO), (PROGRESS, Level::INFO)]);
     registry()
         .with(log.with_filter(filter.and(others)))
@@ -37,29 +37,18 @@ pub(super) fn listen() {
         .init();
 }
 
-/// A line of the log, which is printed when it is complete. A progress bar is hidden while the line
+/// Prints each line of the log, which is written as a whole. A progress bar is hidden while the line
 /// is printed. While the dashboard owns the screen, the line is held back.
-#[derive(Default)]
-struct LogLine(Vec<u8>);
+struct Log;
 
-impl io::Write for LogLine {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.extend_from_slice(bytes);
-        Ok(bytes.len())
+impl io::Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        output::message(String::from_utf8_lossy(line).trim_end());
+        Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl Drop for LogLine {
-    fn drop(&mut self) {
-        let line = String::from_utf8_lossy(&self.0);
-        let line = line.trim_end();
-        if !line.is_empty() {
-            output::message(line);
-        }
     }
 }
 
