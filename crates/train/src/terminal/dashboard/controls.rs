@@ -25,32 +25,21 @@ pub(super) enum Request {
 impl Controls {
     /// Handles a key, and returns the request of the key if it has one.
     pub(super) fn key(&mut self, key: KeyEvent) -> Option<Request> {
-        if key.kind == KeyEventKind::Release {
-            return None;
-        }
-        if key.modifiers.contains(KeyModifiers::CONTROL) {
-            if key.code != KeyCode::Char('c') {
-                return None;
-            }
-            let is_first = !std::mem::replace(&mut self.stops, true);
-            return Some(if is_first {
-                Request::Stop
-            } else {
-                Request::StopAtOnce
-            });
-        }
-        if self.asks {
-            match key.code {
-                KeyCode::Enter | KeyCode::Char('y' | 'Y') => {
-                    (self.asks, self.stops) = (false, true);
-                    return Some(Request::Stop);
-                }
-                KeyCode::Esc | KeyCode::Char('n' | 'N' | 'q' | 'Q') => self.asks = false,
-                _ => {}
-            }
-            return None;
-        }
+        let has_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
+            _ if key.kind == KeyEventKind::Release => {}
+            KeyCode::Char('c') if has_control && self.stops => return Some(Request::StopAtOnce),
+            KeyCode::Char('c') if has_control => {
+                self.stops = true;
+                return Some(Request::Stop);
+            }
+            _ if has_control => {}
+            KeyCode::Enter | KeyCode::Char('y' | 'Y') if self.asks => {
+                (self.asks, self.stops) = (false, true);
+                return Some(Request::Stop);
+            }
+            KeyCode::Esc | KeyCode::Char('n' | 'N' | 'q' | 'Q') if self.asks => self.asks = false,
+            _ if self.asks => {}
             KeyCode::Char('q' | 'Q') => self.asks = !self.stops,
             KeyCode::Tab | KeyCode::Right => self.chart = self.chart.wrapping_add(1),
             KeyCode::BackTab | KeyCode::Left => self.chart = self.chart.wrapping_sub(1),

@@ -84,17 +84,14 @@ fn show(run: &Mutex<LiveRun>, about: &About) -> io::Result<()> {
 /// an event that a frame should show, such as a key or a resize.
 fn receive(controls: &mut Controls) -> bool {
     let begun = Instant::now();
+    let left = || TICK.saturating_sub(begun.elapsed());
+    // A closed terminal sends no keys, but the run continues.
+    let no_keys = |_| {
+        thread::sleep(left());
+        false
+    };
     let mut has_key = false;
-    loop {
-        match event::poll(TICK.saturating_sub(begun.elapsed())) {
-            Ok(true) => {}
-            Ok(false) => return has_key,
-            // A closed terminal sends no keys, but the run continues.
-            Err(_) => {
-                thread::sleep(TICK.saturating_sub(begun.elapsed()));
-                return has_key;
-            }
-        }
+    while event::poll(left()).unwrap_or_else(no_keys) {
         match event::read() {
             Ok(Event::Key(key)) => match controls.key(key) {
                 Some(Request::Stop) => interrupt::stop_by_key(),
@@ -102,10 +99,11 @@ fn receive(controls: &mut Controls) -> bool {
                 None => {}
             },
             Ok(_) => {}
-            Err(_) => thread::sleep(TICK.saturating_sub(begun.elapsed())),
+            Err(_) => thread::sleep(left()),
         }
         has_key = true;
     }
+    has_key
 }
 
 /// Collects the output of a frame. Writes it in one piece if the dashboard still owns the screen.
