@@ -4,6 +4,7 @@ use plotters::chart::ChartBuilder;
 use plotters::element::{Circle, DashedPathElement, PathElement, Polygon, Rectangle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor, TRANSPARENT};
+use serde_json::{Value, json};
 use training::run::Point;
 
 use super::axis::Axis;
@@ -11,6 +12,7 @@ use super::file::{Area, Drawn, Plot};
 use super::style::{
     FAINT, GRID, INK, LABEL, SCALE, SERIES, SHADE, TITLE, fit, font, stroke, units, width,
 };
+use crate::metric;
 
 /// A line of a chart.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,11 +57,14 @@ type Unit = (i32, i32);
 /// Length of the dashes and of the gaps of each dash pattern, in pixels.
 pub const DASHES: [(f64, f64); 3] = [(7.0, 4.0), (2.5, 3.0), (14.0, 4.0)];
 
+/// Maximum number of points of a line whose values a script can show.
+const HOVERED: usize = 200;
+
 /// Maximum number of points of a line with markers.
 const MARKERS: usize = 60;
 
 /// Width of a chart in pixels.
-pub const WIDTH: f64 = 680.0;
+const WIDTH: f64 = 680.0;
 /// Height of the plot area in pixels.
 const HEIGHT: f64 = 280.0;
 /// Height of the title, in pixels.
@@ -67,7 +72,7 @@ const HEAD: f64 = 31.0;
 /// Height of the x axis with its labels, in pixels.
 const X_LABELS: f64 = 50.0;
 /// Space to the right of the plot area, in pixels.
-pub const RIGHT: f64 = 30.0;
+const RIGHT: f64 = 30.0;
 /// Margin at the edges of the chart, in pixels.
 const EDGE: f64 = 8.0;
 /// Width of a key, the piece of line before a label of the legend, and its distance from the label.
@@ -87,7 +92,7 @@ type Entry<'a> = (Key<'a>, String, f64, f64);
 
 impl LineChart {
     /// Returns the left edge of the plot area, in pixels.
-    pub fn left(&self) -> f64 {
+    fn left(&self) -> f64 {
         let ticks = self.y.ticks.iter();
         let widths = ticks.map(|&tick| width(&self.y.tick_label(tick), LABEL));
         (widths.fold(0.0, f64::max) + 42.0).ceil()
@@ -121,6 +126,29 @@ impl LineChart {
             .last()
             .map_or(head + EDGE, |entry| entry.3 + ROW / 2.0);
         (entries, below + 10.0)
+    }
+
+    /// Returns the values that a script shows: left and right edge of the plot area as shares of the
+    /// width, first and last value and label of the x axis, and label, colour and some values of
+    /// each line.
+    pub fn hover(&self) -> Value {
+        let line = |line: &Line| {
+            let every = line.points.len().div_ceil(HOVERED).max(1);
+            let points = line.points.iter().step_by(every);
+            let points = points.map(|(x, y)| (*x, metric::text(line.field, *y)));
+            let (x, y): (Vec<f64>, Vec<String>) = points.unzip();
+            // What follows the name says how the line is drawn.
+            let label = line.label.split(", ").next();
+            let color = line.color.map(|color| color % SERIES.len());
+            json!({ "label": label, "color": color, "x": x, "y": y })
+        };
+        let named = self.lines.iter().filter(|line| !line.label.is_empty());
+        json!({
+            "edges": [self.left() / WIDTH, 1.0 - RIGHT / WIDTH],
+            "range": [self.x.range.start, self.x.range.end],
+            "x_label": self.x.label,
+            "lines": named.map(line).collect::<Value>(),
+        })
     }
 }
 
@@ -262,11 +290,11 @@ fn thin_out(points: &[Unit], column: i32) -> Vec<Unit> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
     use crate::plot::file::tests::{is_inside, lines};
 
-    pub fn line(index: usize, points: Vec<Point>) -> Line {
+    fn line(index: usize, points: Vec<Point>) -> Line {
         Line {
             label: format!("a run with a rather long name, number {index}"),
             field: "loss",
@@ -279,7 +307,7 @@ pub(super) mod tests {
         }
     }
 
-    pub fn chart(lines: Vec<Line>) -> LineChart {
+    fn chart(lines: Vec<Line>) -> LineChart {
         LineChart {
             title: "A chart".into(),
             x: Axis::within("across (steps)", 0.0..10.0, 5, 0.0),
@@ -341,5 +369,20 @@ pub(super) mod tests {
         assert!(thin.len() <= 400, "{}", thin.len());
         assert!(thin.contains(&(217, 99)));
         assert_eq!((thin[0], thin[thin.len() - 1]), (points[0], points[99_999]));
+    }
+
+    #[test]
+    fn a_script_gets_few_values() {
+        let points = (0..100_000).map(|i| (f64::from(i), 0.25)).collect();
+        let hover = chart(vec![line(9, points)]).hover();
+        let line = &hover["lines"][0];
+        assert_eq!(
+            (&line["color"], &line["y"][7]),
+            (&2.into(), &"0.2500".into())
+        );
+        assert_eq!(line["x"].as_array().unwrap().len(), HOVERED);
+        assert_eq!(hover["range"], json!([0.0, 10.0]));
+        let edges: [f64; 2] = serde_json::from_value(hover["edges"].clone()).unwrap();
+        assert!(0.0 < edges[0] && edges[0] < edges[1] && edges[1] < 1.0);
     }
 }

@@ -5,7 +5,6 @@ pub mod axis;
 mod charts;
 mod file;
 mod heat_map;
-mod hover;
 mod line_chart;
 mod style;
 
