@@ -14,8 +14,8 @@ use crate::number::{bytes, counted, grouped};
 /// Description of a run before it begins.
 #[derive(Clone, Debug)]
 pub struct About {
-    pub(super) task: String,
-    pub(super) backend: String,
+    /// The task and the backend.
+    pub(super) title: String,
     pub(super) parameters: usize,
     pub(super) folder: String,
     /// Lines of a table that describes the model, the data and the device.
@@ -36,8 +36,7 @@ impl About {
     ) -> Self {
         let shapes = weights::shapes(model);
         Self {
-            task: config.data.name().into(),
-            backend: config.execution.backend.clone(),
+            title: format!("{} on {}", config.data.name(), config.execution.backend),
             parameters: parameters_of_parts(&shapes).iter().sum(),
             folder: folder.display().to_string(),
             table: describe(config, dataset, &shapes, processes),

@@ -50,18 +50,10 @@ impl RunView {
             0 => "training".into(),
             step => format!("resuming after step {step}:"),
         };
-        let About {
-            task,
-            backend,
-            folder,
-            table,
-            ..
-        } = &self.about;
+        let (title, folder) = (&self.about.title, &self.about.folder);
         let steps_in_all = counted(steps, "step");
-        output::note(&format!(
-            "{begins} {task} on {backend}, {steps_in_all}, in {folder}"
-        ));
-        table.iter().for_each(|line| output::note(line));
+        output::note(&format!("{begins} {title}, {steps_in_all}, in {folder}"));
+        self.about.table.iter().for_each(|line| output::note(line));
         // The program starts to receive signals before the dashboard changes the terminal, so that
         // no signal leaves the terminal changed.
         let folder = Path::new(folder);

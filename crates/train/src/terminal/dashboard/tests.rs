@@ -19,8 +19,7 @@ const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
 
 fn about() -> About {
     About {
-        task: "copy".into(),
-        backend: "flex".into(),
+        title: "copy on flex".into(),
         parameters: 123_940,
         folder: "runs/copy-1".into(),
         table: Vec::new(),

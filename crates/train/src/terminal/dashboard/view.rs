@@ -67,15 +67,10 @@ fn bold() -> Style {
 /// Returns the first line: the task, the backend, the size of the model if there is room for it,
 /// and the path of the folder, of which only the end is shown if the path is too long.
 fn header(about: &About, width: usize) -> String {
-    let About {
-        task,
-        backend,
-        folder,
-        ..
-    } = about;
+    let (title, folder) = (&about.title, &about.folder);
     let parameters = grouped(about.parameters);
-    let long = format!("{task} on {backend}, {parameters} parameters, in ");
-    let short = format!("{task} on {backend}, in ");
+    let long = format!("{title}, {parameters} parameters, in ");
+    let short = format!("{title}, in ");
     let columns = |text: &str| Span::raw(text).width();
     let is_wide = columns(&long) + columns(folder).min(width / 3) <= width;
     let text = if is_wide { long } else { short };
