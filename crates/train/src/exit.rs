@@ -31,9 +31,11 @@ pub enum Exit {
 impl Exit {
     /// Returns the variant for a command that failed with `error`.
     pub fn of_error(error: &anyhow::Error) -> Self {
+        let is_not_finite =
+            |error: &GenerateError| matches!(error, GenerateError::NotFinite { .. });
         if error.is::<UsageError>() {
             Self::Usage
-        } else if error.is::<DivergedError>() || is_not_finite(error) {
+        } else if error.is::<DivergedError>() || error.downcast_ref().is_some_and(is_not_finite) {
             Self::Diverged
         } else {
             Self::Failure
@@ -53,12 +55,6 @@ impl Exit {
     pub fn code(self) -> u8 {
         self as u8
     }
-}
-
-/// Returns whether the error is that a model computed NaN or infinity.
-fn is_not_finite(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<GenerateError>();
-    matches!(error, Some(GenerateError::NotFinite { .. }))
 }
 
 impl From<Exit> for ExitCode {

@@ -65,8 +65,7 @@ pub fn attention_maps(
         causal.push(head_maps(layer.self_attention));
         cross.extend(layer.cross_attention.map(head_maps));
     }
-    let tokens =
-        |ids: &[u32]| -> Vec<String> { ids.iter().map(|&id| codec.target_label(id)).collect() };
+    let tokens = |ids: &[u32]| ids.iter().map(|&id| codec.target_label(id)).collect();
     let source_tokens = source.iter().map(|&id| codec.source_label(id));
     let source_tokens: Vec<String> = source_tokens.collect();
     let target = codec.decode_target(&hypothesis.tokens);
@@ -123,10 +122,8 @@ pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
 fn head_maps(weights: Tensor<4>) -> Vec<Vec<f32>> {
     let [_, _, rows, columns] = weights.dims();
     let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
-    weights
-        .chunks(rows * columns)
-        .map(<[f32]>::to_vec)
-        .collect()
+    let heads = weights.chunks(rows * columns);
+    heads.map(<[f32]>::to_vec).collect()
 }
 
 #[cfg(test)]

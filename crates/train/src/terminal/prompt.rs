@@ -16,8 +16,6 @@ use super::output;
 /// Maximum number of lines in the history.
 const HISTORY: usize = 1000;
 
-const NOT_UTF_8: &str = "the line is not UTF-8";
-
 /// What the user typed at a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
@@ -78,7 +76,7 @@ impl Prompt {
         let read = loop {
             match self.editor.readline(prompt) {
                 Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
-                    output::error(NOT_UTF_8);
+                    output::error("the line is not UTF-8");
                 }
                 read => break read,
             }
