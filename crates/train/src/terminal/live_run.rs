@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use serde::Serialize;
 use training::run::{Best, CURVES, Curves, Event, MetricsLine, Point};
 
 use super::series::Series;
@@ -70,21 +71,17 @@ impl LiveRun {
                 ..
             } => (self.evaluate_every, self.epoch) = (Some(evaluate_every), epoch),
             Event::Step { step } => (self.step, self.stepped) = (step, Instant::now()),
-            Event::Metrics(metrics) => {
-                let line = self.add(MetricsLine::of(metrics));
-                self.metrics = Some(line);
-            }
-            Event::Evaluation(evaluation) => {
-                let line = self.add(MetricsLine::of(evaluation));
-                self.evaluation = Some(line);
-            }
+            Event::Metrics(metrics) => self.metrics = Some(self.add(metrics)),
+            Event::Evaluation(evaluation) => self.evaluation = Some(self.add(evaluation)),
             Event::Best(best) => self.best = Some(best),
             Event::Checkpoint { step } => self.checkpoint = Some((step, Instant::now())),
             _ => {}
         }
     }
 
-    fn add(&mut self, line: MetricsLine) -> MetricsLine {
+    /// Adds the metrics of a record to the curves, and returns them.
+    fn add(&mut self, record: &impl Serialize) -> MetricsLine {
+        let line = MetricsLine::of(record);
         for (field, value) in line.metrics() {
             let curve = self.curves.entry(field).or_default();
             curve.push(line.step as f64, value);
@@ -125,10 +122,8 @@ impl LiveRun {
     /// Returns the seconds that the remaining steps will take at the average speed of this process,
     /// including evaluations; `None` before the first step.
     pub(super) fn left(&self, now: Instant) -> Option<f64> {
-        let taken = self
-            .step
-            .checked_sub(self.first)
-            .filter(|&taken| taken > 0)?;
+        let taken = self.step.checked_sub(self.first);
+        let taken = taken.filter(|&taken| taken > 0)?;
         let seconds = (self.stepped - self.begun).as_secs_f64() / taken as f64;
         let left = seconds * self.steps.saturating_sub(self.step) as f64;
         let since = now.saturating_duration_since(self.stepped).as_secs_f64();
