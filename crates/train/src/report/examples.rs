@@ -85,7 +85,8 @@ impl Examined {
                 continue;
             }
             let maps = attention_maps(&run.model, dataset, &example.source, "")?;
-            weights += maps.iter().map(count).sum::<usize>();
+            let heads = maps.iter().flat_map(|maps| maps.layers.iter().flatten());
+            weights += heads.map(Vec::len).sum::<usize>();
             if weights > WEIGHTS && !attention.is_empty() {
                 break;
             }
@@ -118,8 +119,4 @@ fn sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Sample {
         output,
         is_exact: decoded.is_exact,
     }
-}
-
-fn count(maps: &AttentionMaps) -> usize {
-    maps.layers.iter().flatten().map(Vec::len).sum()
 }

@@ -18,8 +18,7 @@ const WORDS: usize = 1000;
 /// in the output, and marked words of the output are wrong. A correct output has no marks, even
 /// where it differs from the reference. Texts with more than [`WORDS`] words are not compared.
 pub fn marked(reference: &str, output: &str, is_correct: bool) -> [Vec<Marked>; 2] {
-    let words = |text: &str| -> Vec<String> { text.split_whitespace().map(Into::into).collect() };
-    let (a, b) = (words(reference), words(output));
+    let [a, b] = [reference, output].map(|text| text.split_whitespace().collect::<Vec<_>>());
     let (mut in_a, mut in_b) = (vec![is_correct; a.len()], vec![is_correct; b.len()]);
     if !is_correct && a.len().max(b.len()) <= WORDS {
         let lengths = common_lengths(&a, &b);
@@ -35,18 +34,16 @@ pub fn marked(reference: &str, output: &str, is_correct: bool) -> [Vec<Marked>; 
             }
         }
     }
-    let pairs = |words: Vec<String>, common: Vec<bool>| {
+    [(a, in_a), (b, in_b)].map(|(words, common)| {
         let pairs = words.into_iter().zip(common);
-        pairs
-            .map(|(word, is_common)| Marked(word, !is_common))
-            .collect()
-    };
-    [pairs(a, in_a), pairs(b, in_b)]
+        let marked = pairs.map(|(word, is_common)| Marked(word.into(), !is_common));
+        marked.collect()
+    })
 }
 
 /// Returns the lengths of longest common subsequences. Element `[i][j]` is the length for the
 /// suffixes `a[i..]` and `b[j..]`.
-fn common_lengths(a: &[String], b: &[String]) -> Vec<Vec<u16>> {
+fn common_lengths(a: &[&str], b: &[&str]) -> Vec<Vec<u16>> {
     let mut lengths = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {

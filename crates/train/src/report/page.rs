@@ -65,14 +65,11 @@ pub fn page(runs: &[RunData], reports: &[RunReport]) -> Result<String> {
 fn charts(runs: &[RunData]) -> String {
     let mut html = String::new();
     for &kind in RunPlot::value_variants() {
-        for progress in [Progress::Steps, Progress::Seconds] {
-            // Scores by length have the same chart for both.
-            let x = match (kind, progress) {
-                (RunPlot::Lengths, Progress::Steps) => "all",
-                (RunPlot::Lengths, _) => continue,
-                (_, Progress::Steps) => "steps",
-                _ => "seconds",
-            };
+        let axes: &[_] = match kind {
+            RunPlot::Lengths => &[("all", Progress::Steps)],
+            _ => &[("steps", Progress::Steps), ("seconds", Progress::Seconds)],
+        };
+        for &(x, progress) in axes {
             let Some(mut chart) = kind.draw(runs, progress) else {
                 continue;
             };

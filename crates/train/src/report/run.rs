@@ -7,7 +7,7 @@ use training::setting::shown;
 
 use super::examples::Examined;
 use crate::metric;
-use crate::number::{bytes, grouped};
+use crate::number::{bytes, grouped, seconds};
 
 /// What the page shows of a run.
 #[derive(Clone, Debug, Serialize)]
@@ -84,55 +84,53 @@ impl RunReport {
 }
 
 fn facts(run: &RunData, examples: Option<&Examined>) -> Vec<Fact> {
-    let fact = |label: &str, text: String, detail: String| Fact {
-        label: label.into(),
-        text,
-        detail,
+    let mut facts = Vec::new();
+    let mut add = |label: &str, text: Option<String>, detail: Option<String>| {
+        facts.push(Fact {
+            label: label.into(),
+            text: text.unwrap_or("–".into()),
+            detail: detail.unwrap_or_default(),
+        });
     };
     let sequences = run.results.get("sequences").and_then(Value::as_u64);
     let sequences = sequences.map(|count| format!("{} sequences", grouped(count)));
-    // A good translation is rarely the same as its reference.
-    let is_score = |name: &str| !(run.is_of_texts() && name.ends_with("exact_match"));
-    let scores = SCORES.iter().filter(|name| is_score(name));
-    let scores = scores.filter_map(|name| {
-        let (split, detail, field) = match name.split_once('_')? {
-            ("test", field) => ("test", sequences.clone(), field),
-            (_, field) => ("validation", None, field),
+    for name in SCORES {
+        let (split, field) = name.split_once('_').expect("a score has its split");
+        let Some(value) = run.metric(name) else {
+            continue;
         };
-        let label = if field == "loss" {
-            field
-        } else {
-            metric::label(field)
+        // A good translation is rarely the same as its reference.
+        if run.is_of_texts() && field == "exact_match" {
+            continue;
+        }
+        let (split, detail) = match split {
+            "test" => (split, sequences.clone()),
+            _ => ("validation", None),
         };
-        let text = metric::text(name, run.metric(name)?);
-        let label = format!("{split} {label}");
-        Some(fact(&label, text, detail.unwrap_or_default()))
-    });
-    let best = run.best.map(|best| {
+        let label = match field {
+            "loss" => field,
+            _ => metric::label(field),
+        };
+        add(
+            &format!("{split} {label}"),
+            Some(metric::text(name, value)),
+            detail,
+        );
+    }
+    if let Some(best) = run.best {
         let text = metric::named(best.field(), best.value);
-        fact(
-            "best evaluation",
-            text,
-            format!("step {}", grouped(best.step)),
-        )
-    });
-    let mut facts: Vec<Fact> = scores.chain(best).collect();
-    let mut add = |label, text: Option<String>| {
-        facts.push(fact(label, text.unwrap_or("–".into()), String::new()));
-    };
-    add("task", Some(run.task().into()));
+        let step = format!("step {}", grouped(best.step));
+        add("best evaluation", Some(text), Some(step));
+    }
+    add("task", Some(run.task().into()), None);
     let backend = run.config["execution"]["backend"].as_str();
-    add("backend", backend.map(String::from));
+    add("backend", backend.map(String::from), None);
     let parameters = run
         .metric("parameters")
         .or(examples.map(|it| it.parameters as f64));
-    add("parameters", parameters.map(grouped));
-    add("steps", Some(metric::steps(&run.status)));
-    let seconds = run.metric("seconds");
-    add(
-        "training time",
-        seconds.map(|seconds| metric::text("seconds", seconds)),
-    );
+    add("parameters", parameters.map(grouped), None);
+    add("steps", Some(metric::steps(&run.status)), None);
+    add("training time", run.metric("seconds").map(seconds), None);
     facts
 }
 
