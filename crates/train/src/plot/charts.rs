@@ -113,17 +113,15 @@ impl RunPlot {
         let (what, fields) = self.metrics();
         let with_data = |group: Vec<usize>| {
             let has_data = |field: &&&str| {
-                let mut runs = group.iter().map(|&index| &runs[index]);
-                runs.any(|run| !self.points(run, field).is_empty())
+                let mut group = group.iter();
+                group.any(|&index| !self.points(&runs[index], field).is_empty())
             };
             let fields: Vec<&str> = fields.iter().filter(has_data).copied().collect();
             let last = fields.last().copied()?;
             Some((group, fields, last))
         };
-        let groups: Vec<_> = seed_groups(runs)
-            .into_iter()
-            .filter_map(with_data)
-            .collect();
+        let groups = seed_groups(runs).into_iter().filter_map(with_data);
+        let groups: Vec<_> = groups.collect();
         let count: usize = groups.iter().map(|(group, ..)| group.len()).sum();
         let (first, _, metric) = groups.first()?;
         let mut lines = Vec::new();
