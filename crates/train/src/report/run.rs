@@ -111,11 +111,8 @@ fn facts(run: &RunData, examples: Option<&Examined>) -> Vec<Fact> {
             "loss" => field,
             _ => metric::label(field),
         };
-        add(
-            &format!("{split} {label}"),
-            Some(metric::text(name, value)),
-            detail,
-        );
+        let text = metric::text(name, value);
+        add(&format!("{split} {label}"), Some(text), detail);
     }
     if let Some(best) = run.best {
         let text = metric::named(best.field(), best.value);
@@ -144,20 +141,16 @@ fn environment(run: &RunData) -> Vec<(String, String)> {
     };
     let date = run.results.get("date").and_then(Value::as_str);
     add("finished", date.map(String::from));
-    add(
-        "peak memory",
-        result("peak_rss_bytes").map(|size| bytes(size as usize)),
-    );
+    let memory = result("peak_rss_bytes").map(|size| bytes(size as usize));
+    add("peak memory", memory);
     let share = |share: f64| format!("{:.1} %", 100.0 * share);
     add(
         "time spent waiting for data",
         result("data_wait").map(share),
     );
     add("time of communication", result("communication").map(share));
-    add(
-        "processes that trained together",
-        result("processes").map(grouped),
-    );
+    let processes = result("processes").map(grouped);
+    add("processes that trained together", processes);
     let rate = result("tokens_per_second").map(|rate| grouped(rate.round()));
     add("target tokens per second", rate);
     for (number, process) in (1..).zip(&run.environments) {

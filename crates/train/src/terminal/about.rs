@@ -86,26 +86,22 @@ pub fn describe(
     let mut add = |name: &str, text: String| lines.push(format!("{name:<12}{text}"));
     let longest = dataset.limits().sequence();
     let batch = config.optimization.batch_size;
-    add(
-        "data",
-        match dataset.batches_per_epoch().map(grouped) {
-            Some(n) => format!("{n} batches an epoch, sequences of up to {longest} tokens"),
-            None => format!("new sequences of up to {longest} tokens in batches of {batch}"),
-        },
-    );
+    let data = match dataset.batches_per_epoch().map(grouped) {
+        Some(n) => format!("{n} batches an epoch, sequences of up to {longest} tokens"),
+        None => format!("new sequences of up to {longest} tokens in batches of {batch}"),
+    };
+    add("data", data);
     let evaluation = &config.evaluation;
     let [validation, test] = [evaluation.validation_size, evaluation.test_size].map(grouped);
-    add(
-        "",
-        if let DataConfig::Text(_) = config.data {
-            // A corpus may have fewer pairs than `validation_size`.
-            let most = evaluation.validation_size;
-            let pairs = dataset.held_out(config.seed, Split::Validation, most).len();
-            format!("{} for validation, no test split", counted(pairs, "pair"))
-        } else {
-            format!("held out: {validation} for validation, {test} for the test")
-        },
-    );
+    let held_out = if let DataConfig::Text(_) = config.data {
+        // A corpus may have fewer pairs than `validation_size`.
+        let most = evaluation.validation_size;
+        let pairs = dataset.held_out(config.seed, Split::Validation, most).len();
+        format!("{} for validation, no test split", counted(pairs, "pair"))
+    } else {
+        format!("held out: {validation} for validation, {test} for the test")
+    };
+    add("", held_out);
     let execution = &config.execution;
     let (backend, precision) = (&execution.backend, execution.precision.name());
     let threads = counted(rayon::current_num_threads(), "thread");
