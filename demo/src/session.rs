@@ -70,7 +70,7 @@ impl Session {
         }
         let taken = self.stepper.step();
         let step = self.stepper.steps();
-        let loss: f32 = taken.result.loss.into_scalar();
+        let loss: f32 = taken.loss.into_scalar();
         if !loss.is_finite() {
             let rate = taken.learning_rate;
             return Err(anyhow!(

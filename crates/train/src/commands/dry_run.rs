@@ -10,7 +10,7 @@ use training::data::Dataset;
 use training::data::prefetcher::step_examples;
 use training::lora::trained_parameters;
 use training::memory::{peak_rss_bytes, reset_peak_rss, state_bytes};
-use training::trainer::{Learner, new_model, take_step};
+use training::trainer::{Learner, new_model};
 use transformer::weights::shapes;
 
 use crate::number::{bytes, grouped, seconds};
@@ -43,8 +43,8 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         let begun = Instant::now();
         let (seed, size) = (config.seed, optimization.batch_size);
         let examples = step_examples(dataset, seed, step - 1, accumulate, size);
-        let taken = take_step(&mut learner, config, step, examples, None, &Alone);
-        let _ = taken.result.loss.into_data();
+        let taken = learner.take_step(config, step, examples, None, &Alone);
+        let _ = taken.loss.into_data();
         device.sync()?;
         if step > WARM_UP {
             time += begun.elapsed().as_secs_f64() / STEPS as f64;

@@ -9,14 +9,14 @@ use burn::tensor::Device;
 use transformer::Transformer;
 
 use super::finished::Ending;
-use super::step::{TakenStep, new_model, take_step};
-use super::{Learner, StepResult};
+use super::learner::Learner;
+use super::step::{TakenStep, new_model};
 use crate::collective::{Alone, Collective};
 use crate::config::{Precision, RunConfig};
 use crate::data::prefetcher::Prefetcher;
 use crate::data::{Dataset, Example, Split};
 use crate::run::checkpoint::Checkpoints;
-use crate::run::{EndReason, Event, LossScale, Observer, RunFolder, StepMetrics, TrainingState};
+use crate::run::{EndReason, Event, LossScale, Observer, RunFolder, TrainingState};
 
 /// Default number of steps between two evaluations, for data sets without epochs.
 const EVALUATE_EVERY: usize = 100;
@@ -81,8 +81,9 @@ pub struct Trainer<'a> {
     pub(super) state: TrainingState,
     /// Seconds of training in earlier processes of this run.
     pub(super) seconds_before: f64,
-    /// Metrics and results of the steps whose losses have not been read from the device yet.
-    pub(super) pending: Vec<(StepMetrics, StepResult)>,
+    /// Steps whose losses have not been read from the device yet, each with the value of
+    /// `state.train_seconds` after it.
+    pub(super) pending: Vec<(TakenStep, f64)>,
     /// Value of `state.train_seconds` when losses were last read.
     pub(super) read_at: f64,
     pub(super) validation: Vec<Example>,
@@ -359,38 +360,21 @@ impl<'a> Trainer<'a> {
         let step = self.state.step + 1;
         let examples = prefetcher.next_step()?;
         let scale = self.state.loss_scale.as_mut();
-        let (learner, group) = (&mut self.learner, self.group);
-        let taken = take_step(learner, config, step, examples, scale, group);
-        let TakenStep {
-            learning_rate,
-            tokens,
-            padding,
-            result,
-        } = taken;
-        self.state.updates += usize::from(!result.skipped);
-        let metrics = StepMetrics {
-            step,
-            loss: f32::NAN,
-            learning_rate,
-            gradient_norm: f32::NAN,
-            tokens,
-            padding,
-            seconds: 0.0,
-            tokens_per_second: 0.0,
-            skipped: result.skipped,
-        };
+        let taken = self
+            .learner
+            .take_step(config, step, examples, scale, self.group);
         self.state.step = step;
-        self.state.learning_rate = learning_rate;
-        self.state.tokens += tokens as u64;
+        self.state.updates += usize::from(!taken.skipped);
+        self.state.learning_rate = taken.learning_rate;
+        self.state.tokens += taken.tokens as u64;
         self.state.train_seconds += begun.elapsed().as_secs_f64();
         let seconds = self.state.train_seconds;
-        self.pending
-            .push((StepMetrics { seconds, ..metrics }, result));
+        self.pending.push((taken, seconds));
         let is_late = seconds - self.read_at >= READ_AFTER;
         // In a group, the host waits for the device at each step anyway, to exchange gradients. All
         // processes must read losses after the same step, because a loss that is not finite ends
         // every process.
-        if step.is_multiple_of(READ_EVERY) || is_late || step == steps || group.size() > 1 {
+        if step.is_multiple_of(READ_EVERY) || is_late || step == steps || self.group.size() > 1 {
             self.read_losses(observer)?;
         }
         observer.event(Event::Step { step })

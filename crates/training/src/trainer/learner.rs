@@ -1,10 +1,10 @@
-//! Single training steps of a model and its optimizer.
+//! A model in training and its optimizer: the passes and the update of a step.
 
 use std::time::Instant;
 
 use anyhow::Result;
 use burn::module::Module;
-use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
 use transformer::{CrossEntropy, Transformer};
 
@@ -13,12 +13,11 @@ use super::division::Division;
 use super::optimizer::Optimizer;
 use super::precision::Mixed;
 use super::reduce::{reduce, share};
-use super::sums::{Squares, Sum};
+use super::sums::Squares;
 use crate::collective::Collective;
 use crate::config::{LoraConfig, RunConfig};
 use crate::data::Batch;
 use crate::lora::{merged, with_lora};
-use crate::run::loss_scale::LossScale;
 
 /// A model in training, with its optimizer.
 pub struct Learner {
@@ -37,17 +36,6 @@ pub struct Learner {
     /// Seconds, over all steps, in which the process exchanged gradients and parameters with others
     /// or waited for them to do so.
     pub exchange_seconds: f64,
-}
-
-/// Results of one training step. Both tensors are on the device.
-#[derive(Clone, Debug)]
-pub struct StepResult {
-    /// Mean loss per token, without label smoothing, `[1]`.
-    pub loss: Tensor<1>,
-    /// Global gradient norm before clipping, `[1]`.
-    pub gradient_norm: Tensor<1>,
-    /// Whether the update was skipped because gradients overflowed in f16.
-    pub skipped: bool,
 }
 
 impl Learner {
@@ -91,58 +79,6 @@ impl Learner {
             None => self.model().valid(),
         };
         self.mixed.computing(&merged(model, self.lora.as_ref()))
-    }
-
-    /// Takes step number `step`, counted from 1, together with the other processes of a group.
-    ///
-    /// `batches` are the share of this process, and `tokens` is the number of tokens in the shares
-    /// of all processes. The gradients of all batches of all processes are summed, which gives the
-    /// gradients of one large batch, so that all have the same model after the step. `scale` is the
-    /// loss scale of f16; `None` in other precisions.
-    ///
-    /// # Panics
-    ///
-    /// If `batches` is empty in all processes of the group.
-    pub fn step(
-        &mut self,
-        step: usize,
-        batches: Vec<Batch>,
-        tokens: usize,
-        learning_rate: f64,
-        scale: Option<&mut LossScale>,
-        group: &dyn Collective,
-    ) -> StepResult {
-        let factor = scale.as_ref().map(|scale| scale.factor);
-        let mut accumulator = GradientsAccumulator::new();
-        let mut sum = Sum::default();
-        for batch in batches {
-            let (loss, unsmoothed) = self.loss(batch, tokens);
-            sum.add(unsmoothed.inner());
-            let scaled = match factor {
-                Some(factor) => loss * factor,
-                None => loss,
-            };
-            accumulator.accumulate(self.model(), self.gradients(scaled));
-        }
-        let (mut gradients, loss) = self.exchange(accumulator.grads(), sum.0, group);
-        let factor = factor.unwrap_or(1.0);
-        let (mut skipped, mut norm) = (false, None);
-        if let Some(scale) = scale {
-            let computed = self.gradient_norm(&mut gradients, group) / factor;
-            skipped = !scale.observe(computed.clone().into_scalar::<f32>().is_finite());
-            norm = Some(computed);
-        }
-        let gradient_norm = match norm {
-            Some(norm) if skipped => norm,
-            known => self.update(learning_rate, gradients, known, factor, group),
-        };
-        let average = self.average.take();
-        self.average = average.map(|average| average.update(step, self.model()));
-        StepResult {
-            loss,
-            gradient_norm,
-            skipped,
-        }
     }
 
     /// Runs the forward pass of a batch and returns the sum of its losses divided by `tokens`,
@@ -199,7 +135,7 @@ impl Learner {
 
     /// Returns the global norm of gradients that all processes of a group have
     /// [exchanged](Self::exchange), `[1]`.
-    fn gradient_norm(
+    pub(super) fn gradient_norm(
         &mut self,
         gradients: &mut GradientsParams,
         group: &dyn Collective,

@@ -17,10 +17,16 @@ impl Trainer<'_> {
     pub(super) fn read_losses(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let begun = Instant::now();
         let pending = std::mem::take(&mut self.pending).into_iter();
-        let read = pending.map(|(metrics, result)| StepMetrics {
-            loss: result.loss.into_scalar(),
-            gradient_norm: result.gradient_norm.into_scalar(),
-            ..metrics
+        let read = pending.map(|(taken, seconds)| StepMetrics {
+            step: taken.step,
+            loss: taken.loss.into_scalar(),
+            learning_rate: taken.learning_rate,
+            gradient_norm: taken.gradient_norm.into_scalar(),
+            tokens: taken.tokens,
+            padding: taken.padding,
+            seconds,
+            tokens_per_second: 0.0,
+            skipped: taken.skipped,
         });
         let mut read: Vec<StepMetrics> = read.collect();
         let Some(last) = read.last_mut() else {

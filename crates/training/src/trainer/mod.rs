@@ -11,7 +11,6 @@ mod optimizer;
 mod precision;
 mod reduce;
 mod saving;
-mod seed;
 mod step;
 mod stepper;
 mod sums;
@@ -21,9 +20,9 @@ mod tests;
 
 pub use finished::{Ending, Finished};
 pub use fit::Trainer;
-pub use learner::{Learner, StepResult};
+pub use learner::Learner;
 pub use precision::configure;
-pub use step::{TakenStep, device_of, new_model, take_step};
+pub use step::{TakenStep, device_of, new_model};
 pub use stepper::Stepper;
 
 pub use crate::run::observer::{Event, Observer};

@@ -5,7 +5,7 @@ use burn::tensor::Device;
 use transformer::Transformer;
 
 use super::learner::Learner;
-use super::step::{TakenStep, new_model, take_step};
+use super::step::{TakenStep, new_model};
 use crate::collective::Alone;
 use crate::config::{Precision, RunConfig};
 use crate::data::prefetcher::step_examples;
@@ -24,8 +24,8 @@ use crate::run::loss_scale::LossScale;
 /// use training::trainer::Stepper;
 ///
 /// let mut stepper = Stepper::new(RunConfig::copy(), &Device::flex())?;
-/// let first: f32 = stepper.step().result.loss.into_scalar();
-/// let later: Vec<f32> = (0..40).map(|_| stepper.step().result.loss.into_scalar()).collect();
+/// let first: f32 = stepper.step().loss.into_scalar();
+/// let later: Vec<f32> = (0..40).map(|_| stepper.step().loss.into_scalar()).collect();
 /// assert!(later[39] < first);
 /// let (scores, _) = stepper.evaluate()?;
 /// assert!(scores.loss < first.into());
@@ -76,9 +76,9 @@ impl Stepper {
         );
         self.steps += 1;
         let scale = self.loss_scale.as_mut();
-        let learner = &mut self.learner;
         let (config, step) = (&self.config, self.steps);
-        take_step(learner, config, step, examples, scale, &Alone)
+        self.learner
+            .take_step(config, step, examples, scale, &Alone)
     }
 
     /// Returns the scores of the model on the validation split, and its greedily decoded outputs.

@@ -7,31 +7,19 @@ use burn::tensor::{DType, Tensor};
 use super::division::Division;
 use crate::collective::Collective;
 
-/// Sum of tensors, `[1]`, which stays on the device; `None` before the first tensor is added.
-#[derive(Default)]
-pub(super) struct Sum(pub(super) Option<Tensor<1>>);
-
-impl Sum {
-    pub(super) fn add(&mut self, x: Tensor<1>) {
-        self.0 = Some(match self.0.take() {
-            Some(sum) => sum + x,
-            None => x,
-        });
-    }
-
-    pub(super) fn total(self) -> Tensor<1> {
-        self.0.expect("a model has parameters, a step has a batch")
-    }
+/// Returns the sum of tensors, `[1]`, which stays on the device; `None` without any tensor.
+pub(super) fn sum(tensors: Vec<Tensor<1>>) -> Option<Tensor<1>> {
+    tensors.into_iter().reduce(|sum, tensor| sum + tensor)
 }
 
 /// Sums of squares of gradients. Of the gradient of a divided parameter, a process has only its
 /// part.
 #[derive(Default)]
 pub struct Squares {
-    /// Sum over the gradients that every process has as a whole.
-    whole: Sum,
-    /// Sum over this process's parts of divided gradients.
-    parts: Sum,
+    /// Those of the gradients that every process has as a whole.
+    whole: Vec<Tensor<1>>,
+    /// Those of this process's parts of divided gradients.
+    parts: Vec<Tensor<1>>,
 }
 
 impl Squares {
@@ -71,9 +59,9 @@ impl Squares {
     /// Adds the sum of squares `[1]` of a gradient or, if `is_part`, of a part of a gradient.
     pub(super) fn add(&mut self, squares: Tensor<1>, is_part: bool) {
         if is_part {
-            self.parts.add(squares)
+            self.parts.push(squares)
         } else {
-            self.whole.add(squares)
+            self.whole.push(squares)
         }
     }
 
@@ -83,13 +71,14 @@ impl Squares {
     ///
     /// If nothing was added.
     pub fn norm(mut self, group: &dyn Collective) -> Tensor<1> {
-        if let Some(parts) = self.parts.0 {
+        if let Some(parts) = sum(self.parts) {
             let device = parts.device();
-            let mut sum = [parts.into_scalar::<f32>()];
-            group.sum(&mut sum);
-            self.whole
-                .add(Tensor::from_data(sum, (&device, DType::F32)));
+            let mut parts = [parts.into_scalar::<f32>()];
+            group.sum(&mut parts);
+            let parts = Tensor::from_data(parts, (&device, DType::F32));
+            self.whole.push(parts);
         }
-        self.whole.total().sqrt()
+        let whole = sum(self.whole);
+        whole.expect("a model has parameters").sqrt()
     }
 }

@@ -353,7 +353,7 @@ fn a_stepper_takes_the_steps_of_a_trainer() {
         assert_eq!(steps.len(), config.optimization.steps);
         for line in steps {
             let taken = stepper.step();
-            let loss: f32 = taken.result.loss.into_scalar();
+            let loss: f32 = taken.loss.into_scalar();
             assert_eq!(loss, line["loss"].as_f64().unwrap() as f32);
             assert_eq!(taken.learning_rate, line["learning_rate"]);
             assert_eq!(taken.tokens, line["tokens"]);
