@@ -225,7 +225,7 @@ pub(super) fn train(
                 checkpoint.display()
             ));
             output::note(&format!("  train resume {}", path.display()));
-            Ok(Exit::stopped_by(by))
+            Ok(Exit::stopped_by(&by))
         }
     }
 }

@@ -19,9 +19,8 @@ pub enum Ending {
     /// The observer stopped the run, which can be resumed from `checkpoint`.
     Stopped {
         /// Cause that the observer returned, such as `SIGINT`. In a group, the observer of another
-        /// process may have returned it; a cause that is not `SIGHUP`, `SIGINT` or `SIGTERM` is
-        /// then replaced by `another process`.
-        by: &'static str,
+        /// process may have returned it.
+        by: String,
         /// Number of steps taken.
         step: usize,
         /// Folder of the checkpoint.

@@ -32,7 +32,7 @@ const READ_EVERY: usize = 10;
 const READ_AFTER: f64 = 1.0;
 
 /// What stopped a run, such as `SIGINT`, and the folder of the checkpoint to resume from.
-type Stop = (&'static str, PathBuf);
+type Stop = (String, PathBuf);
 
 /// Trains a model and writes everything about the run to its folder.
 ///
@@ -205,7 +205,7 @@ impl<'a> Trainer<'a> {
         let fast_paths = self.config.execution.fast_paths();
         match self.train_steps(observer) {
             Ok((Some((by, checkpoint)), _)) => {
-                self.folder.record_stop(by)?;
+                self.folder.record_stop(&by)?;
                 let step = self.state.step;
                 Ok(Ending::Stopped {
                     by,
@@ -322,20 +322,12 @@ impl<'a> Trainer<'a> {
     /// checkpoint is overdue by the clock of this process. A group stops if any of its processes
     /// should stop. Rank 0 decides whether a checkpoint is overdue, because the clocks of the
     /// processes differ, and all must save after the same step.
-    fn agreed(&self, asked: Option<&'static str>, is_late: bool) -> (Option<&'static str>, bool) {
-        /// Signals that can stop a process.
-        const SIGNALS: [&str; 3] = ["SIGHUP", "SIGINT", "SIGTERM"];
-        if self.group.size() == 1 {
-            return (asked, is_late);
-        }
-        let own = (asked.unwrap_or_default().to_owned(), is_late);
-        let all = self.group.gather_values(&own);
-        let is_late = all[0].1;
-        let Some((by, _)) = all.into_iter().find(|(by, _)| !by.is_empty()) else {
-            return (None, is_late);
-        };
-        let known = SIGNALS.into_iter().find(|signal| *signal == by);
-        (known.or(asked).or(Some("another process")), is_late)
+    fn agreed(&self, asked: Option<&'static str>, is_late: bool) -> (Option<String>, bool) {
+        let all = self
+            .group
+            .gather_values(&(asked.map(String::from), is_late));
+        let (_, is_late) = all[0];
+        (all.into_iter().find_map(|(asked, _)| asked), is_late)
     }
 
     /// Returns the number of steps in an epoch; `None` if the data set has no epochs.
