@@ -140,6 +140,7 @@ impl Optimizer {
         device: &Device,
         division: Division,
     ) -> Result<(), WeightsError> {
+        let device = device.clone().without_autodiff();
         let mut moments = BTreeMap::new();
         for (name, shape) in shapes {
             let names = [1, 2].map(|number| format!("moment_{number}.{name}"));
@@ -148,15 +149,20 @@ impl Optimizer {
             }
             let count = shape.iter().product();
             let part = division.part(count);
-            let mut moment = |name| {
-                let whole = take(&mut state, name, &[count], device)?;
-                if part == (0..count) {
-                    return Ok(whole);
+            let mut moment = |name: String| {
+                let Some(data) = state.remove(&name) else {
+                    return Err(WeightsError::Missing { name, others: 0 });
+                };
+                if data.shape().as_slice() != [count] {
+                    return Err(WeightsError::Shape {
+                        name,
+                        expected: vec![count],
+                        found: data.shape().to_vec(),
+                    });
                 }
-                // A slice would keep the memory of the whole moment.
-                let device = whole.device();
-                let data = whole.slice([part.clone()]).into_data();
-                Ok(Tensor::from_data(data, (&device, DType::F32)))
+                let own = data.iter::<f32>().skip(part.start).take(part.len());
+                let own = TensorData::new(own.collect(), [part.len()]);
+                Ok(Tensor::from_data(own, (&device, DType::F32)))
             };
             let [first, second] = names;
             let of_parameter = Moments {
@@ -174,30 +180,6 @@ impl Optimizer {
         self.moments = moments;
         Ok(())
     }
-}
-
-/// Takes the tensor `name` out of a checkpoint's parameters, and returns it in f32, flattened to
-/// `[n]`. The stored tensor must have the shape `shape`.
-fn take(
-    parameters: &mut Parameters,
-    name: String,
-    shape: &[usize],
-    device: &Device,
-) -> Result<Tensor<1>, WeightsError> {
-    let Some(data) = parameters.remove(&name) else {
-        return Err(WeightsError::Missing { name, others: 0 });
-    };
-    if data.shape().as_slice() != shape {
-        let (expected, found) = (shape.to_vec(), data.shape().to_vec());
-        return Err(WeightsError::Shape {
-            name,
-            expected,
-            found,
-        });
-    }
-    let data = TensorData::new(data.iter::<f32>().collect(), [data.num_elements()]);
-    let device = device.clone().without_autodiff();
-    Ok(Tensor::from_data(data, (&device, DType::F32)))
 }
 
 /// Replaces the values of a parameter by the result of `f`, which receives the old values without
