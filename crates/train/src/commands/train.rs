@@ -192,7 +192,7 @@ pub(super) fn train(
             model.imported.config = config.model.clone();
             let model = model.transformer(&device_of(config, device))?;
             let trainer = Trainer::of_model(config, dataset, model, folder)?;
-            (trainer.saving_first(), None)
+            (trainer, None)
         }
     };
     let mut trainer = trainer.with_group(group.collective());

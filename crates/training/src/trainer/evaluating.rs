@@ -56,7 +56,10 @@ impl Trainer<'_> {
             target,
             step: self.state.step,
         });
-        let out_of_patience = self.is_out_of_patience().then(|| EndReason::OutOfPatience {
+        let patience = config
+            .patience
+            .filter(|&patience| self.state.since_best >= patience);
+        let out_of_patience = patience.map(|_| EndReason::OutOfPatience {
             best: self.state.best.map_or(0, |best| best.step),
         });
         Ok((is_best, reached.or(out_of_patience)))

@@ -40,8 +40,6 @@ pub struct Finished {
     pub state: TrainingState,
     /// Fraction of this process's training time that was spent waiting for data.
     pub data_wait: f64,
-    /// Number of processes that trained together.
-    pub processes: usize,
     /// Fraction of this process's training time in which it exchanged gradients and parameters with
     /// others, or waited for them.
     pub communication: f64,
@@ -71,8 +69,8 @@ impl Finished {
             valid_loss: test.valid_loss,
             texts: test.texts,
             data_wait: self.data_wait,
-            processes: self.processes,
-            communication: (self.processes > 1).then_some(self.communication),
+            processes: self.state.processes,
+            communication: (self.state.processes > 1).then_some(self.communication),
             tokens_per_second: self.state.tokens as f64 / train_seconds,
             peak_rss_bytes: peak_rss_bytes(),
             seed: config.seed,

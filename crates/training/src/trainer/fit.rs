@@ -74,7 +74,6 @@ pub struct Trainer<'a> {
     pub(super) config: &'a RunConfig,
     pub(super) dataset: &'a dyn Dataset,
     pub(super) group: &'a dyn Collective,
-    pub(super) device: Device,
     pub(super) folder: RunFolder,
     pub(super) checkpoints: Checkpoints,
     pub(super) learner: Learner,
@@ -94,7 +93,8 @@ pub struct Trainer<'a> {
     /// Step of the newest checkpoint whose parameters are known to give a finite loss; `None` if
     /// this is not known of any checkpoint.
     pub(super) proven: Option<usize>,
-    /// Whether a new run saves a checkpoint before its first step.
+    /// Whether a new run saves a checkpoint before its first step, because the seed does not
+    /// determine its initial parameters.
     saves_first: bool,
 }
 
@@ -110,11 +110,16 @@ impl<'a> Trainer<'a> {
         device: &Device,
         folder: RunFolder,
     ) -> Result<Self> {
-        Self::of_model(config, dataset, new_model(config, device)?, folder)
+        let trainer = Self::of_model(config, dataset, new_model(config, device)?, folder)?;
+        Ok(Self {
+            saves_first: false,
+            ..trainer
+        })
     }
 
-    /// Creates a trainer for a model, such as an imported one, which must be on a device with autodiff, such as
-    /// [`device_of`](super::device_of) returns.
+    /// Creates a trainer for a model, such as an imported one, which must be on a device with
+    /// autodiff, such as [`device_of`](super::device_of) returns. A new run saves the model in a
+    /// checkpoint before its first step.
     ///
     /// # Errors
     ///
@@ -144,7 +149,6 @@ impl<'a> Trainer<'a> {
             config,
             dataset,
             group: &Alone,
-            device,
             folder,
             seconds_before: 0.0,
             pending: Vec::new(),
@@ -152,18 +156,8 @@ impl<'a> Trainer<'a> {
             saved: None,
             saved_at: Instant::now(),
             proven: None,
-            saves_first: false,
-        })
-    }
-
-    /// Makes a new run save a checkpoint before its first step. Call this method if the seed does
-    /// not determine the initial parameters, for example because they were imported.
-    #[must_use]
-    pub fn saving_first(self) -> Self {
-        Self {
             saves_first: true,
-            ..self
-        }
+        })
     }
 
     /// Makes [`train`](Self::train) work together with the other processes of a group.

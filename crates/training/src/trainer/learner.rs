@@ -78,6 +78,12 @@ impl Learner {
             Some(average) => average.module.clone(),
             None => self.model().valid(),
         };
+        self.computing(model)
+    }
+
+    /// Returns a model with the parameters of a checkpoint, without gradients, as it is evaluated:
+    /// LoRA's matrices are merged, and it has the precision of the run.
+    pub(super) fn computing(&self, model: Transformer) -> Transformer {
         self.mixed.computing(&merged(model, self.lora.as_ref()))
     }
 

@@ -8,7 +8,6 @@ use anyhow::Result;
 use super::fit::Trainer;
 use crate::config::OptimizerConfig;
 use crate::error::DivergedError;
-use crate::run::checkpoint::Checkpoints;
 use crate::run::{Event, Observer, StepMetrics};
 
 impl Trainer<'_> {
@@ -63,7 +62,7 @@ impl Trainer<'_> {
     /// Returns the error of a run that cannot continue because `what` happened. The error names the
     /// newest checkpoint whose parameters gave a finite loss, if one is known and was not removed.
     pub(super) fn diverged(&self, what: String) -> anyhow::Error {
-        let kept = Checkpoints::of(self.folder.path()).steps();
+        let kept = self.checkpoints.steps();
         let proven = self.proven.filter(|step| kept.contains(step));
         let last = match (self.saved, proven) {
             (None, _) => "there is no checkpoint".into(),

@@ -11,9 +11,7 @@ use transformer::{Transformer, weights};
 use super::division::Division;
 use super::finished::Finished;
 use super::fit::Trainer;
-use super::precision::Mixed;
 use crate::error::UsageError;
-use crate::lora::merged;
 use crate::notes;
 use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
 use crate::run::{Event, Observer, TrainingState, unusable};
@@ -34,9 +32,9 @@ impl Trainer<'_> {
         let moments = checkpoint::read_parameters(files, checkpoint::OPTIMIZER)?;
         if state.updates > 0 {
             let (shapes, division) = (weights::shapes(model), Division::of(self.group, model));
+            let device = model.devices().remove(0);
             let optimizer = &mut self.learner.optimizer;
-            let (updates, device) = (state.updates, &self.device);
-            let loaded = optimizer.load_state(moments, updates, &shapes, device, division);
+            let loaded = optimizer.load_state(moments, state.updates, &shapes, &device, division);
             let path = files.path(checkpoint::OPTIMIZER);
             loaded.map_err(|error| unusable(&path, error.to_string()))?;
         }
@@ -143,20 +141,12 @@ impl Trainer<'_> {
         let last = || (self.state.step, self.learner.evaluated_model());
         let (model_step, model) = best.unwrap_or_else(last);
         let seconds = self.state.train_seconds - self.seconds_before;
-        let waited = waited.as_secs_f64();
+        let share = |part: f64| if part == 0.0 { 0.0 } else { part / seconds };
         Finished {
             model,
             model_step,
-            data_wait: if seconds == 0.0 {
-                0.0
-            } else {
-                waited / seconds
-            },
-            processes: self.group.size(),
-            communication: match self.learner.exchange_seconds {
-                0.0 => 0.0,
-                exchanged => exchanged / seconds,
-            },
+            data_wait: share(waited.as_secs_f64()),
+            communication: share(self.learner.exchange_seconds),
             state: self.state,
             folder: self.folder,
             _fast_paths: fast_paths,
@@ -178,15 +168,6 @@ impl Trainer<'_> {
             None => checkpoint::MODEL,
         };
         let model = checkpoint::restored(&self.learner.model().valid(), &files, name)?;
-        let model = merged(model, self.config.optimization.lora.as_ref());
-        let mixed = Mixed::of(self.config.execution.precision, &model.devices()[0]);
-        let model = mixed.computing(&model);
-        Ok(Some((step, model)))
-    }
-
-    /// Returns whether the last `evaluation.patience` evaluations brought no improvement.
-    pub(super) fn is_out_of_patience(&self) -> bool {
-        let patience = self.config.evaluation.patience;
-        patience.is_some_and(|patience| self.state.since_best >= patience)
+        Ok(Some((step, self.learner.computing(model))))
     }
 }
