@@ -1,7 +1,6 @@
 //! The folder in which a run keeps its settings, metrics, status and results.
 
 use std::path::{Path, PathBuf, absolute};
-use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -47,8 +46,6 @@ pub struct RunFolder {
 struct Files {
     metrics: MetricsLog,
     status: StatusWriter,
-    /// The folder, which stays locked until the last status is written.
-    locked: Arc<LockedFolder>,
 }
 
 impl RunFolder {
@@ -80,7 +77,7 @@ impl RunFolder {
             Some(path) => claim(path)?,
             None => next_free(Path::new(RUNS), config.data.name())?,
         };
-        let locked = Arc::new(lock(&path, RUN_DIR)?);
+        let locked = lock(&path, RUN_DIR)?;
         let written = write_others(&path).and_then(|()| {
             let written = write_json(&path.join(CONFIG), config);
             written.map_err(|error| cannot_write_file(RUN_DIR, &path, CONFIG, error))
@@ -91,17 +88,20 @@ impl RunFolder {
                 let _ = remove_files(&path, is_own);
             }
         })?;
-        let metrics = MetricsLog::open(&path);
-        let metrics = metrics.map_err(|error| cannot_write_file(RUN_DIR, &path, METRICS, error))?;
-        let mut status = StatusWriter::new(locked.clone());
-        status.begin(0, config.optimization.steps)?;
+        let mut folder = Self::of_locked(locked, RUN_DIR)?;
+        folder.write(|files| files.status.begin(0, config.optimization.steps))?;
+        Ok(folder)
+    }
+
+    /// Opens the files of a folder. Errors name `argument`, the argument for the folder.
+    fn of_locked(locked: LockedFolder, argument: &'static str) -> Result<Self> {
+        let path = locked.path().to_owned();
+        let metrics = MetricsLog::open(&path)
+            .map_err(|error| cannot_write_file(argument, &path, METRICS, error))?;
+        let status = StatusWriter::new(locked);
         Ok(Self {
             path,
-            files: Some(Files {
-                metrics,
-                status,
-                locked,
-            }),
+            files: Some(Files { metrics, status }),
             environment: None,
         })
     }
@@ -159,20 +159,10 @@ impl RunFolder {
     /// as a link, has the name of a file or folder of the run.
     pub fn open(path: &Path) -> Result<Self> {
         check_names(RUN, path)?;
-        let locked = Arc::new(lock(path, RUN)?);
+        let locked = lock(path, RUN)?;
         Checkpoints::of(path).tidy();
         remove_temporaries(path);
-        let metrics = MetricsLog::open(path);
-        let metrics = metrics.map_err(|error| cannot_write_file(RUN, path, METRICS, error))?;
-        Ok(Self {
-            path: path.into(),
-            files: Some(Files {
-                metrics,
-                status: StatusWriter::new(locked.clone()),
-                locked,
-            }),
-            environment: None,
-        })
+        Self::of_locked(locked, RUN)
     }
 
     /// Truncates `metrics.jsonl` to its position at the checkpoint after `step` steps, so that a
@@ -292,7 +282,7 @@ impl RunFolder {
     /// If the file cannot be written, or the folder was removed, renamed or replaced.
     pub fn flush(&mut self) -> Result<()> {
         self.write(|files| {
-            files.locked.check()?;
+            files.status.folder.check()?;
             files.metrics.flush().context(CANNOT_LOG)
         })
     }
@@ -305,7 +295,7 @@ impl RunFolder {
     /// If the file cannot be written, or the folder was removed, renamed or replaced.
     pub fn sync(&mut self) -> Result<MetricsPosition> {
         self.write(|files| {
-            files.locked.check()?;
+            files.status.folder.check()?;
             files.metrics.sync().context(CANNOT_LOG)
         })
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -165,14 +165,15 @@ fn write(folder: &Path, status: &RunStatus) -> io::Result<()> {
 /// run is running, it records that the run has failed.
 #[derive(Debug)]
 pub(super) struct StatusWriter {
-    folder: Arc<LockedFolder>,
+    /// The folder, which stays locked until the last status is written.
+    pub(super) folder: LockedFolder,
     /// `None` for an existing run until training begins, so that a process that ends earlier
     /// changes nothing.
     current: Option<RunStatus>,
 }
 
 impl StatusWriter {
-    pub(super) fn new(folder: Arc<LockedFolder>) -> Self {
+    pub(super) fn new(folder: LockedFolder) -> Self {
         Self {
             folder,
             current: None,

@@ -5,7 +5,7 @@ use crate::run::lock::lock;
 
 /// Returns a writer that holds the lock of a folder.
 fn writer(folder: &Path) -> StatusWriter {
-    StatusWriter::new(Arc::new(lock(folder, "run").unwrap()))
+    StatusWriter::new(lock(folder, "run").unwrap())
 }
 
 fn status_of(folder: &Path) -> (Status, Option<String>) {
