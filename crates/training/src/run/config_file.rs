@@ -5,11 +5,10 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Value;
 
-use super::layout::{CONFIG, LARGEST, unusable};
+use super::layout::{CONFIG, LARGEST, read_file, unusable};
 use crate::config::{RunConfig, file};
 use crate::data::{self, Dataset};
 use crate::error::{Subject, UsageError};
-use crate::files::read_regular;
 
 /// Reads the bytes of a run folder's `config.json`.
 ///
@@ -26,8 +25,7 @@ pub(crate) fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
     } else if !path.exists() {
         "has no config.json"
     } else {
-        let json = read_regular(&path, LARGEST);
-        return json.map_err(|error| unusable(&path, format!("cannot be read ({error})")));
+        return read_file(&path, LARGEST);
     };
     Err(unusable(folder, format!("{wrong}; {HINT}")))
 }

@@ -6,9 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::layout::{METRICS, unusable};
+use super::layout::{METRICS, read_file, unusable};
 use crate::error::UsageError;
-use crate::files::read_regular;
 
 /// Metrics that have curves: their fields in `metrics.jsonl`, and their tags in TensorBoard, which
 /// groups charts by the part of the tag before the slash.
@@ -142,8 +141,7 @@ fn read_lines(
     is_wanted: impl Fn(&[u8], usize) -> bool,
 ) -> Result<Vec<MetricsLine>, UsageError> {
     let path = folder.join(METRICS);
-    let text = read_regular(&path, u64::MAX >> 20)
-        .map_err(|error| unusable(&path, format!("cannot be read ({error})")))?;
+    let text = read_file(&path, u64::MAX >> 20)?;
     let all: Vec<&[u8]> = text.split_inclusive(|&byte| byte == b'\n').collect();
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(&all) {

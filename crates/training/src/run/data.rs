@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use serde_json::{Map, Value};
 
 use super::curves::{Curves, MetricsLine, read_evaluations, read_metrics};
-use super::layout::{CONFIG, SUMMARY, read_json, unusable};
+use super::layout::{CONFIG, SUMMARY, read_json_if_any, unusable};
 use super::state::Best;
 use super::{Environment, RunStatus, latest};
 use super::{read_config_json, read_environments, read_lengths, read_status};
@@ -113,7 +113,6 @@ impl RunData {
         } else {
             Ok(BestBy::ExactMatch)
         };
-        let path = folder.join(SUMMARY);
         // A path such as `.` has no file name, so the name is taken from the canonical path.
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str());
@@ -127,11 +126,7 @@ impl RunData {
             lengths: Vec::new(),
             environments: Vec::new(),
             changed: latest::changed(folder),
-            results: if path.exists() {
-                read_json(&path)?
-            } else {
-                Map::new()
-            },
+            results: read_json_if_any(&folder.join(SUMMARY))?,
             config,
         })
     }
@@ -215,11 +210,7 @@ fn best(by: BestBy, lines: &[MetricsLine]) -> Option<Best> {
         })
     });
     evaluations.fold(None, |best, evaluated| {
-        if evaluated.improves(best) {
-            Some(evaluated)
-        } else {
-            best
-        }
+        Some(evaluated).filter(|it| it.improves(best)).or(best)
     })
 }
 

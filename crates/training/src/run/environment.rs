@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::layout::{ENVIRONMENT, read_json};
+use super::layout::{ENVIRONMENT, read_json_if_any};
 use crate::error::UsageError;
 use crate::files::write_json;
 
@@ -65,11 +65,7 @@ pub(crate) fn now() -> String {
 ///
 /// If the file cannot be read or is damaged. The message names the file.
 pub fn read_environments(folder: &Path) -> Result<Vec<Environment>, UsageError> {
-    let path = folder.join(ENVIRONMENT);
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    read_json(&path)
+    read_json_if_any(&folder.join(ENVIRONMENT))
 }
 
 /// Adds the environment of a process to `environment.json`. If `is_first` is true, the run begins
@@ -80,12 +76,10 @@ pub(super) fn add_environment(
     is_first: bool,
 ) -> Result<()> {
     // A damaged file is replaced, so that the run does not fail because of it.
-    let earlier = if is_first {
-        None
-    } else {
-        read_environments(folder).ok()
+    let mut all = match read_environments(folder) {
+        Ok(earlier) if !is_first => earlier,
+        _ => Vec::new(),
     };
-    let mut all = earlier.unwrap_or_default();
     all.push(environment.clone());
     write_json(&folder.join(ENVIRONMENT), &all).context("cannot write environment.json")
 }

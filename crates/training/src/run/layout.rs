@@ -59,24 +59,21 @@ const FOLDERS: [&str; 2] = [CHECKPOINTS, PICTURES];
 /// If one of these entries is of another kind, such as a link. The error names the entry and
 /// `argument`, the argument for the folder.
 pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageError> {
-    let wrong = |name: &str, what: &str| {
-        let why = format!("must be a {what}, and not a link; a whole run may be moved or linked");
-        Err(UsageError::argument(
-            argument,
-            folder.join(name).display(),
-            why,
-        ))
-    };
-    // For a link, this is the metadata of the link itself, not of its target.
-    let metadata = |name: &str| folder.join(name).symlink_metadata().ok();
-    for name in FILES {
-        if metadata(name).is_some_and(|found| !found.is_file()) {
-            return wrong(name, "regular file");
-        }
-    }
-    for name in FOLDERS {
-        if metadata(name).is_some_and(|found| !found.is_dir()) {
-            return wrong(name, "folder");
+    for name in FILES.iter().chain(&FOLDERS) {
+        let path = folder.join(name);
+        // For a link, this is the metadata of the link itself, not of its target.
+        let Ok(found) = path.symlink_metadata() else {
+            continue;
+        };
+        let (fits, what) = if FOLDERS.contains(name) {
+            (found.is_dir(), "folder")
+        } else {
+            (found.is_file(), "regular file")
+        };
+        if !fits {
+            let why =
+                format!("must be a {what}, and not a link; a whole run may be moved or linked");
+            return Err(UsageError::argument(argument, path.display(), why));
         }
     }
     Ok(())
@@ -156,11 +153,27 @@ pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
     UsageError::argument("run", path.display(), what)
 }
 
+/// Reads a file of a run that has at most `mebibytes` MiB.
+pub(super) fn read_file(path: &Path, mebibytes: u64) -> Result<Vec<u8>, UsageError> {
+    read_regular(path, mebibytes)
+        .map_err(|error| unusable(path, format!("cannot be read ({error})")))
+}
+
 /// Reads a JSON file of a run.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, UsageError> {
-    let json = read_regular(path, LARGEST)
-        .map_err(|error| unusable(path, format!("cannot be read ({error})")))?;
+    let json = read_file(path, LARGEST)?;
     serde_json::from_slice(&json).map_err(|error| unusable(path, format!("is damaged ({error})")))
+}
+
+/// Reads a JSON file that a run may not have. Returns an empty value if it does not exist.
+pub(super) fn read_json_if_any<T: DeserializeOwned + Default>(
+    path: &Path,
+) -> Result<T, UsageError> {
+    if path.exists() {
+        read_json(path)
+    } else {
+        Ok(T::default())
+    }
 }
 
 /// Returns the error for a folder that cannot be written. `argument` is the name of the setting for

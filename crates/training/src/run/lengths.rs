@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use transformer::generate::Method;
 
-use super::layout::{LENGTHS, read_json};
+use super::layout::{LENGTHS, read_json_if_any};
 use crate::data::Split;
 use crate::error::UsageError;
 use crate::evaluation::{LengthScore, LengthSettings};
@@ -101,12 +101,7 @@ pub fn add_lengths(
 ///
 /// If the file cannot be read or is damaged. The message names the file.
 pub fn read_lengths(folder: &Path) -> Result<Vec<Lengths>, UsageError> {
-    let path = folder.join(LENGTHS);
-    if path.exists() {
-        read_json(&path)
-    } else {
-        Ok(Vec::new())
-    }
+    read_json_if_any(&folder.join(LENGTHS))
 }
 
 #[cfg(test)]
