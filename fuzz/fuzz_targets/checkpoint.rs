@@ -18,7 +18,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     ];
     let folder = checkpoints.save(1, &whole).expect("a temporary folder");
     let files = checkpoints.read(1).expect("it is whole");
-    assert_eq!(files.get(STATE), Ok(bytes));
+    assert_eq!(files.read(STATE).as_deref(), Ok(bytes));
     let _ = (newest(&checkpoints), read_state(&files));
     std::fs::write(folder.join("manifest.json"), bytes).expect("a temporary file");
     let _ = (checkpoints.read(1), newest(&checkpoints));

@@ -38,18 +38,7 @@ pub const STATE: &str = "state.json";
 /// If no checkpoint can be used, or if a newer version of this program wrote the newest undamaged
 /// one.
 pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
-    let found = checkpoints.newest(check_files);
-    let (step, files, skipped) = found.map_err(|error| {
-        let folder = checkpoints.folder();
-        if error.is_newer || !checkpoints.steps().is_empty() {
-            error.into()
-        } else if folder.exists() && !folder.is_dir() {
-            unusable(folder, "is not a folder")
-        } else {
-            let what = "has no checkpoint step-N; wait until the run has saved one, or train again";
-            unusable(folder, what)
-        }
-    })?;
+    let (step, files, skipped) = checkpoints.newest(check_files)?;
     for damaged in skipped {
         notes::warn(&format!("{damaged}; going back to step {step}"));
     }
@@ -81,7 +70,7 @@ pub fn of_model(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), 
 /// Rejects a checkpoint that lacks a required file, or whose state is damaged or not of the step in
 /// the name of its folder.
 fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {
-    files.get(CONFIG)?;
+    files.open(CONFIG)?;
     files.open(MODEL)?;
     let found = read_state(files)?.step;
     if found == step {
@@ -167,7 +156,7 @@ fn parse<T: DeserializeOwned>(
     name: &str,
     what: &str,
 ) -> Result<T, CheckpointError> {
-    serde_json::from_slice(files.get(name)?).map_err(|error| {
+    serde_json::from_slice(&files.read(name)?).map_err(|error| {
         let what = format!("is not {what} of a run ({error})");
         CheckpointError::damaged(&files.path(name), what)
     })

@@ -5,7 +5,7 @@ mod manifest;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -57,6 +57,13 @@ impl CheckpointError {
             what: what.into(),
             is_newer: false,
         }
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> CheckpointError {
+    match error.kind() {
+        ErrorKind::NotFound => CheckpointError::damaged(path, MISSING),
+        _ => CheckpointError::damaged(path, format!("cannot be read ({error})")),
     }
 }
 
@@ -136,14 +143,7 @@ impl Checkpoints {
                 files: BTreeMap::new(),
             };
             for (name, content) in files {
-                let path = folder.path().join(name);
-                let entry = match content {
-                    Content::Bytes(bytes) => {
-                        write_through(&path, bytes)?;
-                        FileEntry::of(bytes)
-                    }
-                    Content::Parameters(parameters) => FileEntry::write(&path, parameters)?,
-                };
+                let entry = FileEntry::write(&folder.path().join(name), content)?;
                 manifest.files.insert(String::from(*name), entry);
             }
             let manifest = serde_json::to_vec_pretty(&manifest)?;
@@ -155,9 +155,7 @@ impl Checkpoints {
         Ok(path)
     }
 
-    /// Reads a checkpoint's files and verifies the checksums of all of them.
-    ///
-    /// Files of weights are kept open, not in memory.
+    /// Opens a checkpoint's files and verifies the checksums of all of them.
     ///
     /// # Errors
     ///
@@ -165,12 +163,8 @@ impl Checkpoints {
     pub fn read(&self, step: usize) -> Result<LoadedCheckpoint, CheckpointError> {
         let folder = self.path(step);
         let damaged = CheckpointError::damaged::<String>;
-        let unreadable = |path: &Path, error: io::Error| match error.kind() {
-            ErrorKind::NotFound => damaged(path, MISSING.into()),
-            _ => damaged(path, format!("cannot be read ({error})")),
-        };
         let path = folder.join(MANIFEST);
-        let bytes = read_regular(&path, 16).map_err(|error| unreadable(&path, error))?;
+        let bytes = read_regular(&path, 16).map_err(|error| unreadable(&path, &error))?;
         #[derive(Deserialize)]
         struct Version {
             format: u32,
@@ -204,20 +198,14 @@ impl Checkpoints {
                 return Err(damaged(&path, what));
             }
             let read = || {
-                if path.extension().is_some_and(|end| end == "safetensors") {
-                    let file = open_regular(&path)?;
-                    Ok((FileEntry::of_file(&file)?, Loaded::Open(file)))
-                } else {
-                    let mut bytes = Vec::new();
-                    open_regular(&path)?.read_to_end(&mut bytes)?;
-                    Ok((FileEntry::of(&bytes), Loaded::Bytes(bytes)))
-                }
+                let file = open_regular(&path)?;
+                Ok((FileEntry::of(&file)?, file))
             };
-            let (found, loaded) = read().map_err(|error| unreadable(&path, error))?;
+            let (found, file) = read().map_err(|error| unreadable(&path, &error))?;
             if found != entry {
                 return Err(damaged(&path, "differs from its SHA-256".into()));
             }
-            files.insert(name, loaded);
+            files.insert(name, file);
         }
         Ok(LoadedCheckpoint { folder, files })
     }
@@ -253,8 +241,11 @@ impl Checkpoints {
             }
         }
         let what = match skipped.first() {
-            None => "has no checkpoint step-N".into(),
             Some(first) => format!("has no checkpoint that is whole ({first})"),
+            None if self.folder.exists() && !self.folder.is_dir() => "is not a folder".into(),
+            None => {
+                "has no checkpoint step-N; wait until the run has saved one, or train again".into()
+            }
         };
         Err(CheckpointError::damaged(&self.folder, what))
     }
@@ -326,19 +317,12 @@ fn own_files(folder: &Path) -> impl Fn(&str) -> bool + use<> {
     }
 }
 
-/// The files of one checkpoint, with their checksums verified.
+/// The files of one checkpoint, with their checksums verified. They are open, so that they keep
+/// their contents if training removes the checkpoint.
 #[derive(Debug)]
 pub struct LoadedCheckpoint {
     folder: PathBuf,
-    files: BTreeMap<String, Loaded>,
-}
-
-/// A file of a checkpoint.
-#[derive(Debug)]
-enum Loaded {
-    Bytes(Vec<u8>),
-    /// The file is read later. It keeps its contents if training removes the checkpoint.
-    Open(File),
+    files: BTreeMap<String, File>,
 }
 
 impl LoadedCheckpoint {
@@ -347,33 +331,28 @@ impl LoadedCheckpoint {
         self.folder.join(name)
     }
 
-    /// Returns the contents of the file `name`. For a file of weights, call [`open`](Self::open)
-    /// instead.
+    /// Returns the open file `name`.
     ///
     /// # Errors
     ///
-    /// If the checkpoint has no such file, or if it is a file of weights.
-    pub fn get(&self, name: &str) -> Result<&[u8], CheckpointError> {
-        match self.files.get(name) {
-            Some(Loaded::Bytes(bytes)) => Ok(bytes),
-            _ => Err(self.missing(name)),
-        }
-    }
-
-    /// Returns the open file of weights `name`. The names of these files end with `.safetensors`.
-    ///
-    /// # Errors
-    ///
-    /// If the checkpoint has no such file, or if it is not a file of weights.
+    /// If the checkpoint has no such file.
     pub fn open(&self, name: &str) -> Result<&File, CheckpointError> {
-        match self.files.get(name) {
-            Some(Loaded::Open(file)) => Ok(file),
-            _ => Err(self.missing(name)),
-        }
+        let missing = || CheckpointError::damaged(&self.path(name), MISSING);
+        self.files.get(name).ok_or_else(missing)
     }
 
-    fn missing(&self, name: &str) -> CheckpointError {
-        CheckpointError::damaged(&self.path(name), MISSING)
+    /// Reads the file `name` into memory.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint has no such file, or if it cannot be read.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, CheckpointError> {
+        let mut file = self.open(name)?;
+        let mut bytes = Vec::new();
+        match file.rewind().and_then(|()| file.read_to_end(&mut bytes)) {
+            Ok(_) => Ok(bytes),
+            Err(error) => Err(unreadable(&self.path(name), &error)),
+        }
     }
 
     /// Returns whether the checkpoint has the file `name`.

@@ -8,9 +8,10 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use transformer::weights::{self, Dtype, Parameters};
+use transformer::weights::{self, Dtype};
 
-use crate::files::{hex, sha256, sha256_of, write_through_by};
+use super::Content;
+use crate::files::{hex, sha256_of, write_through_by};
 
 /// Contents of `manifest.json`: lengths and checksums of the other files.
 #[derive(Debug, Serialize, Deserialize)]
@@ -26,20 +27,14 @@ pub(super) struct FileEntry {
 }
 
 impl FileEntry {
-    pub fn of(bytes: &[u8]) -> Self {
-        Self {
-            bytes: bytes.len() as u64,
-            sha256: sha256(bytes),
-        }
-    }
-
-    pub fn of_file(file: &File) -> io::Result<Self> {
+    /// Returns the entry of an open file.
+    pub fn of(file: &File) -> io::Result<Self> {
         let (bytes, sha256) = sha256_of(file)?;
         Ok(Self { bytes, sha256 })
     }
 
-    /// Writes parameters to a file, and returns the manifest entry of the file.
-    pub fn write(path: &Path, parameters: &Parameters) -> Result<Self> {
+    /// Writes a file, and returns its entry.
+    pub fn write(path: &Path, content: &Content<'_>) -> Result<Self> {
         let (mut hash, mut bytes) = (Sha256::new(), 0);
         write_through_by(path, |file| -> Result<()> {
             let mut to = BufWriter::new(Inspect {
@@ -49,7 +44,12 @@ impl FileEntry {
                     bytes += written.len() as u64;
                 },
             });
-            weights::write(&mut to, parameters, Dtype::F32, &BTreeMap::new())?;
+            match content {
+                Content::Bytes(bytes) => to.write_all(bytes)?,
+                Content::Parameters(parameters) => {
+                    weights::write(&mut to, parameters, Dtype::F32, &BTreeMap::new())?;
+                }
+            }
             Ok(to.flush()?)
         })?;
         let sha256 = hex(&hash.finalize());

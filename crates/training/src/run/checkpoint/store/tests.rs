@@ -24,11 +24,12 @@ fn a_saved_checkpoint_can_be_read() {
     let (_run, checkpoints) = checkpoints(&[3, 20, 100]);
     assert_eq!(checkpoints.steps(), [3, 20, 100]);
     let files = checkpoints.read(20).unwrap();
-    assert_eq!(files.get("a").unwrap(), [20; 5]);
-    assert_eq!(files.get("b").unwrap(), b"text");
+    assert_eq!(files.read("a").unwrap(), [20; 5]);
+    assert_eq!(files.read("b").unwrap(), b"text");
+    assert_eq!(files.read("b").unwrap(), b"text");
     assert!(
         files
-            .get("c")
+            .read("c")
             .unwrap_err()
             .to_string()
             .ends_with("step-20/c: is missing")
@@ -38,7 +39,7 @@ fn a_saved_checkpoint_can_be_read() {
     checkpoints.save(20, &stale).unwrap();
     save(&checkpoints, 20);
     assert!(!checkpoints.path(20).join("stale").exists());
-    assert_eq!(checkpoints.read(20).unwrap().get("a").unwrap(), [20; 5]);
+    assert_eq!(checkpoints.read(20).unwrap().read("a").unwrap(), [20; 5]);
     let names: Vec<_> = fs::read_dir(checkpoints.folder()).unwrap().collect();
     assert_eq!(names.len(), 3);
 }
@@ -56,7 +57,7 @@ fn what_a_run_did_not_write_is_kept() {
     save(&checkpoints, 9);
     checkpoints.tidy();
     assert!(note.exists() && other.exists());
-    assert_eq!(checkpoints.read(9).unwrap().get("a").unwrap(), [9; 5]);
+    assert_eq!(checkpoints.read(9).unwrap().read("a").unwrap(), [9; 5]);
     checkpoints.prune(0, &[]).unwrap();
     assert!(note.exists() && other.exists() && !checkpoints.path(3).exists());
 }
