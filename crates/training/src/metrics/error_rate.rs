@@ -1,8 +1,6 @@
 //! Error rates by edit distance (Levenshtein 1966): the minimum number of insertions, deletions and
 //! replacements that turn the hypotheses into the references, divided by the references' length.
 
-use std::collections::HashMap;
-
 use super::text::words;
 
 /// Counts over the segments of a corpus, from which an error rate is computed.
@@ -20,27 +18,17 @@ impl EditCounts {
 
     /// Adds the word edits of one segment, relative to the reference that needs the fewest edits.
     pub fn add_words(&mut self, hypothesis: &str, references: &[&str]) {
-        let mut ids = HashMap::new();
-        let mut id_of = |word| {
-            let next = ids.len() as u32;
-            *ids.entry(word).or_insert(next)
-        };
-        let hypothesis: Vec<u32> = words(hypothesis).map(&mut id_of).collect();
-        let references = references
-            .iter()
-            .map(|text| words(text).map(&mut id_of).collect());
-        self.add(hypothesis, references);
+        let references = references.iter().map(|text| words(text).collect());
+        self.add(words(hypothesis).collect(), references);
     }
 
     /// Adds the character edits of one segment, as [`add_words`](Self::add_words) adds word edits.
     pub fn add_characters(&mut self, hypothesis: &str, references: &[&str]) {
-        let characters = |text: &str| text.chars().map(u32::from).collect();
-        let references = references.iter().map(|text| characters(text));
-        let hypothesis: Vec<u32> = characters(hypothesis);
-        self.add(hypothesis, references);
+        let references = references.iter().map(|text| text.chars().collect());
+        self.add(hypothesis.chars().collect(), references);
     }
 
-    fn add(&mut self, hypothesis: Vec<u32>, references: impl Iterator<Item = Vec<u32>>) {
+    fn add<T: PartialEq>(&mut self, hypothesis: Vec<T>, references: impl Iterator<Item = Vec<T>>) {
         let mut best: Option<(usize, usize)> = None;
         for reference in references {
             if hypothesis.len().max(reference.len()) > Self::MAX_LENGTH {
