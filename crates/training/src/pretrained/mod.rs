@@ -9,7 +9,6 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
-use transformer::generate::GenerateDefaults;
 use transformer::weights::{ImportOptions, Imported, ModelFolder, read_generation};
 use transformer::{Transformer, TransformerConfig};
 
@@ -170,12 +169,8 @@ fn settings(
 ) -> Result<PretrainedConfig, UsageError> {
     let wrong = |what: String| UsageError::new("folder", folder.display(), what);
     let max_tokens = max_tokens(model);
-    let search = read_generation(folder, model).map_err(|error| wrong(error.to_string()))?;
-    let max_length = search.max_length.map(|most| most.min(max_tokens - 1));
-    let mut search = GenerateDefaults {
-        max_length,
-        ..search
-    };
+    let mut search = read_generation(folder, model).map_err(|error| wrong(error.to_string()))?;
+    search.max_length = search.max_length.map(|most| most.min(max_tokens - 1));
     let valid = search.config(max_tokens - 1).validate();
     valid.map_err(|error| wrong(format!("has generation settings in which {error}")))?;
     if languages.target.is_some() {

@@ -105,23 +105,16 @@ fn replace_language(part: &mut Value, language: &str, id: Option<u32>) {
             }
         }
         Value::Object(fields) => {
-            let names: Vec<String> = fields
-                .keys()
-                .filter(|name| is_language(name))
-                .cloned()
-                .collect();
-            for name in names {
-                // This is an entry of `special_tokens`, which has the ids of the token.
-                if let Some(mut entry) = fields.remove(&name) {
-                    if let (Some(ids), Some(id)) = (entry.get_mut("ids"), id) {
+            for (mut name, mut part) in std::mem::take(fields) {
+                if is_language(&name) {
+                    name = language.into();
+                    // This is an entry of `special_tokens`, which has the ids of the token.
+                    if let (Some(ids), Some(id)) = (part.get_mut("ids"), id) {
                         *ids = json!([id]);
                     }
-                    replace_language(&mut entry, language, id);
-                    fields.insert(language.into(), entry);
                 }
-            }
-            for part in fields.values_mut() {
-                replace_language(part, language, id);
+                replace_language(&mut part, language, id);
+                fields.insert(name, part);
             }
         }
         Value::String(name) if is_language(name) => *name = language.into(),
