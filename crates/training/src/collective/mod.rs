@@ -64,18 +64,6 @@ pub trait Collective {
         self.gather(&[]);
     }
 
-    /// Returns the sums of the values of all processes, added in the order of the ranks.
-    fn sum_f64(&self, values: &[f64]) -> Vec<f64> {
-        let mut sums = vec![0.0; values.len()];
-        for bytes in self.gather(bytemuck::cast_slice(values)) {
-            let parts = bytes.chunks_exact(size_of::<f64>());
-            for (sum, part) in sums.iter_mut().zip(parts) {
-                *sum += f64::from_ne_bytes(part.try_into().expect("a chunk has 8 bytes"));
-            }
-        }
-        sums
-    }
-
     /// Returns the local rank and the local size: the number of this process on its machine, from
     /// 0, and how many processes the machine has.
     fn on_machine(&self) -> (usize, usize) {
@@ -116,6 +104,18 @@ impl dyn Collective + '_ {
         self.rank() == 0
     }
 
+    /// Returns the sums of the values of all processes, added in the order of the ranks.
+    pub fn sum_f64<const N: usize>(&self, values: [f64; N]) -> [f64; N] {
+        let mut sums = [0.0; N];
+        for bytes in self.gather(bytemuck::cast_slice(&values)) {
+            let addends: Vec<f64> = bytemuck::pod_collect_to_vec(&bytes);
+            sums.iter_mut()
+                .zip(addends)
+                .for_each(|(sum, addend)| *sum += addend);
+        }
+        sums
+    }
+
     /// Returns the value of each process, by rank.
     pub fn gather_values<T: Serialize + DeserializeOwned>(&self, value: &T) -> Vec<T> {
         let bytes = serde_json::to_vec(value).expect("it is plain data");
@@ -154,8 +154,6 @@ impl Collective for Alone {
     }
 
     fn sum(&self, _: &mut [f32]) {}
-
-    fn share_parts(&self, _: &mut [f32]) {}
 
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
         vec![bytes.to_vec()]

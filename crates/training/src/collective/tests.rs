@@ -87,7 +87,7 @@ fn sums_and_gathered_values_are_the_same_in_every_process() {
             assert_eq!(group.is_first(), rank == 0);
             let mut sum = vec![rank as f32, 1.0];
             group.sum(&mut sum);
-            let sum_f64 = group.sum_f64(&[0.5, rank as f64]);
+            let sum_f64 = group.sum_f64([0.5, rank as f64]);
             let names = group.gather_values(&format!("rank {rank}"));
             let first = group.broadcast(vec![rank as u8; rank + 1]);
             let any = [group.any(rank == 1), group.any(false)];
@@ -97,7 +97,7 @@ fn sums_and_gathered_values_are_the_same_in_every_process() {
         let triangle = n * (n - 1.0) / 2.0;
         let names: Vec<String> = (0..size).map(|rank| format!("rank {rank}")).collect();
         for found in all {
-            let sum_f64 = vec![0.5 * f64::from(n), f64::from(triangle)];
+            let sum_f64 = [0.5 * f64::from(n), f64::from(triangle)];
             let any = [size > 1, false];
             let expected = (vec![triangle, n], sum_f64, names.clone(), vec![0], any);
             assert_eq!(found, expected);

@@ -50,9 +50,7 @@ pub fn teacher_forced(
         loss += f64::from(sum.into_scalar::<f32>());
         tokens += batch.tokens;
     }
-    let [loss, correct, tokens] = group.sum_f64(&[loss, correct as f64, tokens as f64])[..] else {
-        unreachable!("there are as many sums as values");
-    };
+    let [loss, correct, tokens] = group.sum_f64([loss, correct as f64, tokens as f64]);
     TeacherForced {
         loss: loss / tokens,
         token_accuracy: correct / tokens,
