@@ -17,7 +17,7 @@ impl Trainer<'_> {
         observer: &mut dyn Observer,
     ) -> Result<(bool, Option<EndReason>)> {
         self.read_losses(observer)?;
-        self.check_replicas(&[])?;
+        self.check_replicas()?;
         let config = &self.config.evaluation;
         let model = self.learner.evaluated_model();
         let scores = match Scores::of(&model, self.dataset, &self.validation, self.group) {
@@ -65,15 +65,16 @@ impl Trainer<'_> {
         Ok((is_best, reached.or(out_of_patience)))
     }
 
-    /// Checks that the processes of the group have the same settings, parameters and values of
-    /// `more`.
-    pub(super) fn check_replicas(&self, more: &[(&str, serde_json::Value)]) -> Result<()> {
+    /// Checks that the processes of the group have the same settings and parameters, and have taken
+    /// the same number of steps.
+    pub(super) fn check_replicas(&self) -> Result<()> {
         if self.group.size() > 1 {
-            let parameters = (
-                "the checksum of the parameters",
-                checksum(self.learner.model()),
-            );
-            check_alike(self.group, self.config, &[more, &[parameters]].concat())?;
+            let parameters = checksum(self.learner.model());
+            let facts = [
+                ("the checksum of the parameters", parameters),
+                ("the step of the checkpoint", self.state.step.into()),
+            ];
+            check_alike(self.group, self.config, &facts)?;
         }
         Ok(())
     }

@@ -230,7 +230,7 @@ impl<'a> Trainer<'a> {
         let (first, steps) = (self.state.step, config.optimization.steps);
         // The check waits for the other processes, which may still be reading a checkpoint that
         // training will remove.
-        self.check_replicas(&[("the step of the checkpoint", first.into())])?;
+        self.check_replicas()?;
         // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin {
