@@ -239,9 +239,8 @@ pub fn seed_groups(runs: &[RunData]) -> Vec<Vec<usize>> {
 /// the same name.
 pub fn labels(runs: &[RunData]) -> Vec<String> {
     let names: HashSet<&str> = runs.iter().map(|run| run.name.as_str()).collect();
-    let has_all = names.len() == runs.len();
     let label = |run: &RunData| {
-        if has_all {
+        if names.len() == runs.len() {
             run.name.clone()
         } else {
             run.folder.display().to_string()

@@ -85,8 +85,7 @@ impl MetricsLog {
             return self.clear();
         }
         let mut hash = Sha256::new();
-        let start = BufReader::new(File::open(&self.path)?).take(position.bytes);
-        let mut start = start;
+        let mut start = BufReader::new(File::open(&self.path)?).take(position.bytes);
         let bytes = io::copy(&mut start, &mut hash)?;
         let is_intact = bytes == position.bytes && hex(&hash.clone().finalize()) == position.sha256;
         if is_intact {

@@ -3,12 +3,8 @@
 /// Returns the frame of an event, including the event.
 pub(super) fn framed(event: &[u8]) -> Vec<u8> {
     let length = (event.len() as u64).to_le_bytes();
-    let mut bytes = Vec::with_capacity(event.len() + 16);
-    bytes.extend(length);
-    bytes.extend(checksum(&length).to_le_bytes());
-    bytes.extend(event);
-    bytes.extend(checksum(event).to_le_bytes());
-    bytes
+    let [of_length, of_event] = [&length, event].map(|bytes| checksum(bytes).to_le_bytes());
+    [&length, &of_length[..], event, &of_event].concat()
 }
 
 /// Returns the CRC-32C of `bytes`, masked as in TFRecord. The mask is needed because a CRC of data
