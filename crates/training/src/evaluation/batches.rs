@@ -3,49 +3,49 @@
 use crate::collective::Collective;
 use crate::data::Example;
 
-/// Maximum number of logits in one forward pass of several sequences if no batch size is given.
-/// They take 64 MiB in f32.
-const LOGITS: usize = 1 << 24;
+/// Maximum number of numbers, such as logits, that one forward pass of several sequences computes at
+/// once if no batch size is given. They take 64 MiB in f32.
+const NUMBERS: usize = 1 << 24;
 
 /// Maximum number of examples in a batch if no batch size is given.
 pub(super) const ROWS: usize = 250;
 
-/// Returns the indices of the examples, in batches of at most `size` examples of similar lengths.
-/// If `size` is `None`, a batch has at most [`ROWS`] examples and, unless it has only one, at most
-/// [`LOGITS`] logits over `vocab_size` tokens.
+/// Returns the number of sequences in a forward pass that computes `each` numbers, such as logits,
+/// for one sequence: from 1 to [`ROWS`] and, unless it is 1, with at most [`NUMBERS`] numbers.
+pub(super) fn rows(each: usize) -> usize {
+    (NUMBERS / each).clamp(1, ROWS)
+}
+
+/// Returns the indices of the examples that this process of a group computes, in batches of at most
+/// `size` examples of similar lengths. If `size` is `None`, it follows from the number of logits
+/// over `vocab_size` tokens by [`rows`].
+///
+/// The processes take batches in turn. Consecutive batches have similar lengths, so the processes
+/// have about the same work if there are many batches.
 pub(super) fn batches(
     examples: &[Example],
     vocab_size: usize,
     size: Option<usize>,
-) -> Vec<Vec<usize>> {
+    group: &dyn Collective,
+) -> impl Iterator<Item = Vec<usize>> {
     let length = |example: &Example| example.source.len().max(example.target.len());
     let mut indices: Vec<usize> = (0..examples.len()).collect();
     indices.sort_by_key(|&index| (length(&examples[index]), examples[index].source.len()));
     let mut batches: Vec<Vec<usize>> = Vec::new();
     for index in indices {
-        let row = length(&examples[index]) * vocab_size;
-        let max_rows = size.unwrap_or((LOGITS / row).clamp(1, ROWS));
+        let max_rows = size.unwrap_or(rows(length(&examples[index]) * vocab_size));
         match batches.last_mut() {
             Some(batch) if batch.len() < max_rows => batch.push(index),
             _ => batches.push(vec![index]),
         }
     }
-    batches
-}
-
-/// Returns the batches that this process of a group computes. The processes take batches in turn.
-/// Consecutive batches have similar lengths, so the processes have about the same work if there are
-/// many batches.
-pub(super) fn own(
-    batches: Vec<Vec<usize>>,
-    group: &dyn Collective,
-) -> impl Iterator<Item = Vec<usize>> {
     batches.into_iter().skip(group.rank()).step_by(group.size())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::collective::Alone;
 
     #[test]
     fn batches_have_similar_lengths_and_few_logits() {
@@ -55,11 +55,13 @@ mod tests {
         };
         let lengths = [9, 2, 5, 3, 9, 4];
         let examples: Vec<Example> = lengths.into_iter().map(example).collect();
-        let found = batches(&examples, 10, Some(2));
-        assert_eq!(found, [[1, 3], [5, 2], [0, 4]]);
-        assert_eq!(batches(&examples, 10, None).len(), 1);
+        let of = |vocab_size, size| -> Vec<Vec<usize>> {
+            batches(&examples, vocab_size, size, &Alone).collect()
+        };
+        assert_eq!(of(10, Some(2)), [[1, 3], [5, 2], [0, 4]]);
+        assert_eq!(of(10, None).len(), 1);
         // With this vocabulary size, a batch may have at most 16 tokens, padding included.
-        let found = batches(&examples, LOGITS / 16, None);
+        let found = of(NUMBERS / 16, None);
         assert_eq!(found, [vec![1, 3, 5], vec![2], vec![0], vec![4]]);
     }
 }

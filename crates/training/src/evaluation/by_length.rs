@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use transformer::generate::{GenerateError, Method};
 use transformer::{Positions, Transformer, TransformerConfig};
 
+use super::batches::rows;
 use super::{decode, exact_match, generate_config, judge, teacher_forced};
 use crate::collective::Collective;
 use crate::config::LengthsConfig;
@@ -153,8 +154,7 @@ impl<'a> ByLength<'a> {
     /// it is 1, the logits and the attention weights of a layer take at most 64 MiB each in f32.
     fn batch_size(&self, tokens: usize) -> usize {
         let vocab_size = self.config.target_vocab_size;
-        let row = tokens * vocab_size.max(self.config.n_heads * tokens);
-        ((1 << 24) / row).clamp(1, 250)
+        rows(tokens * vocab_size.max(self.config.n_heads * tokens))
     }
 }
 

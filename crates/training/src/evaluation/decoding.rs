@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use transformer::Transformer;
 use transformer::generate::{GenerateConfig, GenerateError, Method};
 
-use super::batches::{ROWS, batches, own};
+use super::batches::{ROWS, batches};
 use crate::collective::Collective;
 use crate::data::{Dataset, Decoded, Example};
 
@@ -79,10 +79,9 @@ pub fn decode(
         let best = outputs.into_iter().map(|mut all| all.remove(0).tokens);
         Ok(indices.iter().copied().zip(best).collect())
     };
-    let batches = batches(examples, vocab_size, Some(size));
     let mut part = Part::default();
     let mut failure = None;
-    for indices in own(batches, group) {
+    for indices in batches(examples, vocab_size, Some(size), group) {
         match decode(&indices) {
             Ok(outputs) => part.outputs.extend(outputs),
             Err(error) => {
@@ -98,16 +97,15 @@ pub fn decode(
         _ => group.gather_values(&part),
     };
     failure.map_or(Ok(()), Err)?;
-    let mut outputs: Vec<Option<Vec<u32>>> = vec![None; examples.len()];
+    let mut outputs = vec![Vec::new(); examples.len()];
     for part in parts {
         let again = part.failed.iter().map(|indices| decode(indices));
         let again: Vec<Vec<Output>> = again.collect::<Result<_, _>>()?;
         for (index, output) in part.outputs.into_iter().chain(again.concat()) {
-            outputs[index] = Some(output);
+            outputs[index] = output;
         }
     }
-    let outputs: Option<Vec<Vec<u32>>> = outputs.into_iter().collect();
-    Ok(outputs.expect("every example is in a batch"))
+    Ok(outputs)
 }
 
 /// Returns the outputs for the first examples of a split, and whether the data set accepts them.

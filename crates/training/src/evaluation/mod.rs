@@ -9,10 +9,8 @@ mod by_length;
 mod decoding;
 mod scores;
 mod teacher_forced;
-mod test;
 
 pub use by_length::{ByLength, LengthScore, LengthSettings, lengthened};
 pub use decoding::{decode, decode_greedily, exact_match, generate_config, judge};
-pub use scores::Scores;
+pub use scores::{Scores, TestResult, test};
 pub use teacher_forced::{TeacherForced, teacher_forced};
-pub use test::{TestResult, test};

@@ -1,11 +1,12 @@
-//! All scores of a model on held-out examples.
+//! All scores of a model on held-out examples, and those of the trained model at the end of a run.
 
 use transformer::Transformer;
 use transformer::generate::GenerateError;
 
 use super::{decode_greedily, exact_match, teacher_forced};
 use crate::collective::Collective;
-use crate::data::{Dataset, Decoded, Example, TextScores};
+use crate::config::RunConfig;
+use crate::data::{Dataset, Decoded, Example, Split, TextScores};
 
 /// Scores of a model on held-out examples.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,5 +46,94 @@ impl Scores {
             texts: dataset.scorer().text_scores(&decoded),
         };
         Ok((scores, decoded))
+    }
+}
+
+/// Results of the final evaluation of a trained model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestResult {
+    /// Split of the scored examples: [`Split::Validation`] if the data set has no test split.
+    pub split: Split,
+    /// Greedily decoded outputs of the examples.
+    pub decoded: Vec<Decoded>,
+    /// Fraction of the outputs in `decoded` that are correct.
+    pub exact_match: f64,
+    /// Fraction of the tokens whose most likely prediction is correct, given the correct
+    /// tokens before them.
+    pub token_accuracy: f64,
+    /// Mean loss per token on the validation split, in nats, without label smoothing.
+    pub valid_loss: f64,
+    /// Scores of the decoded texts; `None` if targets are not texts.
+    pub texts: Option<TextScores>,
+}
+
+/// Evaluates a trained model on the test split of its run, and measures its loss on the validation
+/// split. A data set without a test split is evaluated on its validation split. The processes of
+/// `group` divide the work; [`Alone`](crate::collective::Alone) is the group of a single process.
+///
+/// # Errors
+///
+/// The same as those of [`decode`](super::decode).
+pub fn test(
+    model: &Transformer,
+    dataset: &dyn Dataset,
+    config: &RunConfig,
+    group: &dyn Collective,
+) -> Result<TestResult, GenerateError> {
+    let (seed, sizes) = (config.seed, &config.evaluation);
+    let examples = dataset.held_out(seed, Split::Test, sizes.test_size);
+    let split = if dataset.held_out(seed, Split::Validation, sizes.test_size) == examples {
+        Split::Validation
+    } else {
+        Split::Test
+    };
+    let validation = dataset.held_out(seed, Split::Validation, sizes.validation_size);
+    let (scores, decoded) = Scores::of(model, dataset, &examples, group)?;
+    let valid_loss = if validation == examples {
+        scores.loss
+    } else {
+        teacher_forced(model, dataset, &validation, None, group).loss
+    };
+    Ok(TestResult {
+        split,
+        decoded,
+        exact_match: scores.exact_match,
+        token_accuracy: scores.token_accuracy,
+        valid_loss,
+        texts: scores.texts,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::collective::Alone;
+
+    #[test]
+    fn the_final_evaluation_scores_both_splits() {
+        let mut config = RunConfig::copy();
+        config.model = config.model.with_d_model(8).with_d_ff(8);
+        config.evaluation.test_size = 9;
+        config.evaluation.validation_size = 7;
+        let dataset = config.check().unwrap().unwrap();
+        let dataset = dataset.as_ref();
+        let device = Device::flex();
+        let model = config.model.init_seeded(1, &device).unwrap();
+        let result = test(&model, dataset, &config, &Alone).unwrap();
+
+        let held_out = |split, n| dataset.held_out(config.seed, split, n);
+        let [tests, validation] =
+            [(Split::Test, 9), (Split::Validation, 7)].map(|(split, n)| held_out(split, n));
+        let score = |examples| teacher_forced(&model, dataset, examples, None, &Alone);
+        let decoded = decode_greedily(&model, dataset, &tests, &Alone).unwrap();
+        assert_eq!(result.exact_match, exact_match(&decoded));
+        assert_eq!(result.decoded, decoded);
+        assert_eq!((result.split, result.decoded.len()), (Split::Test, 9));
+        assert_eq!(result.token_accuracy, score(&tests).token_accuracy);
+        assert_eq!(result.valid_loss, score(&validation).loss);
+        assert_ne!(result.valid_loss, score(&tests).loss);
+        assert_eq!(result.texts, None);
     }
 }

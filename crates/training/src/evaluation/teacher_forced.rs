@@ -4,7 +4,7 @@ use burn::module::Module;
 use serde::Serialize;
 use transformer::{CrossEntropy, Transformer};
 
-use super::batches::{batches, own};
+use super::batches::batches;
 use crate::collective::Collective;
 use crate::data::{Batch, Dataset, Example};
 
@@ -36,8 +36,7 @@ pub fn teacher_forced(
     let vocabularies = dataset.codec().vocabularies();
     let criterion = CrossEntropy::new(0.0).expect("0 is a valid smoothing");
     let (mut loss, mut correct, mut tokens) = (0.0, 0, 0);
-    let all = batches(examples, vocabularies.target_size, batch_size);
-    for indices in own(all, group) {
+    for indices in batches(examples, vocabularies.target_size, batch_size, group) {
         let chunk: Vec<&Example> = indices.iter().map(|&index| &examples[index]).collect();
         let batch = Batch::new(&chunk, &device);
         let logits = model.forward(batch.source, Some(&batch.source_mask), batch.target);
