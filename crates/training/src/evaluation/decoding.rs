@@ -80,28 +80,23 @@ pub fn decode(
         Ok(indices.iter().copied().zip(best).collect())
     };
     let mut part = Part::default();
-    let mut failure = None;
     for indices in batches(examples, vocab_size, Some(size), group) {
         match decode(&indices) {
             Ok(outputs) => part.outputs.extend(outputs),
-            Err(error) => {
-                part.failed.push(indices);
-                failure = failure.or(Some(error));
-            }
+            Err(_) => part.failed.push(indices),
         }
     }
-    // A batch that failed in another process is decoded again, so that this process returns the
-    // same error.
     let parts = match group.size() {
         1 => vec![part],
         _ => group.gather_values(&part),
     };
-    failure.map_or(Ok(()), Err)?;
     let mut outputs = vec![Vec::new(); examples.len()];
-    for part in parts {
-        let again = part.failed.iter().map(|indices| decode(indices));
-        let again: Vec<Vec<Output>> = again.collect::<Result<_, _>>()?;
-        for (index, output) in part.outputs.into_iter().chain(again.concat()) {
+    for mut part in parts {
+        // A batch that failed in any process is decoded again, so that all return the same error.
+        for indices in part.failed {
+            part.outputs.extend(decode(&indices)?);
+        }
+        for (index, output) in part.outputs {
             outputs[index] = output;
         }
     }
