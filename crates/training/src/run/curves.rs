@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::layout::{METRICS, read_file, unusable};
@@ -24,10 +24,12 @@ pub const CURVES: [(&str, &str); 9] = [
 ];
 
 /// A line of `metrics.jsonl`: a training step or an evaluation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct MetricsLine {
     /// Number of steps taken.
     pub step: usize,
+    /// All other fields.
+    #[serde(flatten)]
     fields: Map<String, Value>,
 }
 
@@ -39,15 +41,7 @@ impl MetricsLine {
     /// If the record is not an object with a step.
     pub fn of(record: &impl Serialize) -> Self {
         let value = serde_json::to_value(record).expect("a record is plain data");
-        Self::parsed(value).expect("a record has a step")
-    }
-
-    fn parsed(value: Value) -> Option<Self> {
-        let Value::Object(fields) = value else {
-            return None;
-        };
-        let step = fields.get("step")?.as_u64()?.try_into().ok()?;
-        Some(Self { step, fields })
+        serde_json::from_value(value).expect("a record has a step")
     }
 
     /// Returns the number in the field `name`; `None` if there is none. A number that was not
@@ -131,7 +125,7 @@ pub(super) fn read_evaluations(folder: &Path) -> Result<Vec<MetricsLine>, UsageE
 
 /// Parses a line; `None` if it is not a JSON object with a step.
 pub(super) fn parse_line(line: &[u8]) -> Option<MetricsLine> {
-    MetricsLine::parsed(serde_json::from_slice(line).ok()?)
+    serde_json::from_slice(line).ok()
 }
 
 /// Reads the lines for which `is_wanted` returns true, given the line and the number of lines after
