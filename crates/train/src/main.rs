@@ -13,7 +13,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`allocator`] | the memory allocator |
-//! | [`args`] | flags that several commands share or that have rules of their own, and the map from settings to flags |
+//! | [`args`] | flags that several commands or files share, and the map from settings to flags |
 //! | [`commands`] | the command line, its mistakes, and each command; `fit` and `resume` share `commands/train.rs` |
 //! | [`device`] | the backends of this build, and the choice of one of them |
 //! | [`exit`] | the exit codes |

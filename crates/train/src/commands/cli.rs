@@ -6,16 +6,16 @@ use clap::{ArgAction, Parser, Subcommand};
 
 use super::bench::BenchArgs;
 use super::completions::CompletionsArgs;
+use super::fit::{FitArgs, HINT};
 use super::plot::PlotArgs;
 use super::presets::PresetsArgs;
 use super::report::ReportArgs;
+use super::resume::ResumeArgs;
 use super::runs::{CompareArgs, RunsArgs};
 use super::score::ScoreArgs;
 use super::tokenize::TokenizeArgs;
-use crate::args::{
-    EvalArgs, ExportArgs, FitArgs, GenerateArgs, GlobalArgs, HINT, ImportArgs, InspectArgs,
-    ResumeArgs,
-};
+use super::weights::{ExportArgs, ImportArgs, InspectArgs};
+use crate::args::{EvalArgs, GenerateArgs, GlobalArgs};
 use crate::exit;
 
 /// Train Transformers on any Burn backend, and use them

@@ -1,6 +1,9 @@
 //! `train resume`: resume a stopped run.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 use training::config::{OptimizationConfig, RunConfig};
 use training::data::{self, DataConfig};
 use training::error::UsageError;
@@ -8,11 +11,35 @@ use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TensorBoard, read_config, unusable};
 
 use super::train::{Begin, Shown, begin_with, check_lengths, check_memory, open_device, train};
-use crate::args::ResumeArgs;
+use crate::args::{CorpusArgs, run_folder, whole_number};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
 use crate::terminal::{end_progress, output};
+
+/// Flags of `resume`.
+#[derive(Clone, Debug, Args)]
+pub struct ResumeArgs {
+    /// Folder of the run, or `latest`; training resumes from the newest undamaged checkpoint, or
+    /// begins again if none was written yet
+    #[arg(value_parser = run_folder())]
+    pub run: PathBuf,
+    /// Training steps in total [default: as in the run's config.json]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub steps: Option<usize>,
+    /// The files of the corpora, if they have moved; what they contain must be the same.
+    #[command(flatten)]
+    pub corpora: CorpusArgs,
+    /// Backend and device, `NAME` or `NAME:INDEX` [default: the run's]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Write event files for TensorBoard into the run's folder [default: if it has some]
+    #[arg(long)]
+    pub tensorboard: bool,
+    /// Show a progress bar instead of the dashboard (lines if stderr is not a terminal)
+    #[arg(long)]
+    pub plain: bool,
+}
 
 /// Runs the command.
 ///

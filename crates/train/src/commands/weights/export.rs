@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::Args;
 use training::data::DataConfig;
 use training::error::UsageError;
 use training::files::write_whole;
@@ -22,11 +23,46 @@ use super::import::flags_of;
 use super::output_file::{check_output, write};
 use super::pytorch::Exported;
 use crate::allocator::return_freed_pages;
-use crate::args::ExportArgs;
 use crate::args::flags::fit_flag_of;
+use crate::args::{named, run_folder};
 use crate::device::DeviceName;
 use crate::number::bytes;
 use crate::terminal::output;
+
+/// Flags of `export`.
+#[derive(Clone, Debug, Args)]
+pub struct ExportArgs {
+    /// Folder of a run, `latest`, or a file that `import` wrote
+    #[arg(value_name = "RUN", value_parser = run_folder())]
+    pub source: PathBuf,
+    /// Layout of the written file [default: that of the model's family of Hugging Face, else native]
+    #[arg(long, value_parser = named::<Layout>())]
+    pub layout: Option<Layout>,
+    /// Write the file that the page `demo` reads: the weights in the layout native and in f32, and
+    /// the settings of the run, which must be of a synthetic task
+    #[arg(long, conflicts_with_all = ["layout", "dtype", "no_positions", "folder"])]
+    pub web: bool,
+    /// Safetensors file to write
+    #[arg(long, value_name = "FILE", required_unless_present = "folder")]
+    pub output: Option<PathBuf>,
+    /// Write a folder that Hugging Face's `from_pretrained` can load; needs a Hugging Face layout
+    #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
+    pub folder: Option<PathBuf>,
+    /// Number format of the file [default: f32, and 8-bit matrices stay as they are in the layout native]
+    #[arg(long, value_parser = named::<Dtype>())]
+    pub dtype: Option<Dtype>,
+    /// Checkpoint of the run: best for the run's model, which the best evaluation chose, last, the
+    /// number of a step, or average:K for the mean of the last K
+    #[arg(long, value_name = "WHICH", default_value = "best")]
+    pub checkpoint: CheckpointSelector,
+    /// Leave out the tables of sines and cosines, which some PyTorch classes do not have in their
+    /// `state_dict`
+    #[arg(long)]
+    pub no_positions: bool,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
 
 /// Runs the command.
 ///

@@ -1,13 +1,29 @@
 //! `train inspect`: list the contents of a file of weights.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 use serde_json::{Value, json};
 use transformer::Choice;
 use transformer::weights::{self, Recognised, WeightsError, WeightsFile};
 
 use super::error::{shown, wrong};
-use crate::args::InspectArgs;
+use crate::args::NameArgs;
 use crate::terminal::output;
+
+/// Flags of `inspect`.
+#[derive(Clone, Debug, Args)]
+pub struct InspectArgs {
+    /// A safetensors file, or a checkpoint of torch.save
+    pub file: PathBuf,
+    /// How the names of tensors in the file are read.
+    #[command(flatten)]
+    pub names: NameArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Runs the command.
 ///

@@ -7,6 +7,6 @@ mod inspect;
 mod output_file;
 mod pytorch;
 
-pub use export::run as export;
-pub use import::run as import;
-pub use inspect::run as inspect;
+pub use export::{ExportArgs, run as export};
+pub use import::{ImportArgs, run as import};
+pub use inspect::{InspectArgs, run as inspect};
