@@ -1,5 +1,6 @@
 //! Flags made from the declarations of settings. A flag is applied as `--set PATH=VALUE` is.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -77,9 +78,11 @@ impl Given {
         given.filter(|setting| *setting != TASK)
     }
 
-    /// Returns the default settings of the task that is given.
+    /// Returns the default settings of the task that is given. Without one, it is text if a corpus
+    /// is given.
     pub fn defaults(&self) -> RunConfig {
-        let task = self.of(TASK).unwrap_or("copy");
+        let of_corpus = self.of(TrainSettings::source).map(|_| "text");
+        let task = self.of(TASK).or(of_corpus).unwrap_or("copy");
         RunConfig::of_task(task).expect("the flag has tasks only")
     }
 
@@ -106,12 +109,8 @@ fn with_flags() -> Vec<(&'static Setting, Flag)> {
         .filter_map(|setting| Some((setting, setting.flag?)))
         .collect();
     found.sort_by_key(|(setting, _)| heading(setting));
-    let mut names = Vec::new();
-    found.retain(|(_, flag)| {
-        let is_new = !names.contains(&flag.name);
-        names.push(flag.name);
-        is_new
-    });
+    let mut names = HashSet::new();
+    found.retain(|(_, flag)| names.insert(flag.name));
     found
 }
 

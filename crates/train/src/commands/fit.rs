@@ -6,16 +6,16 @@ use anyhow::Result;
 use clap::Args;
 use training::collective::check_alike;
 use training::config::{ExecutionConfig, OptimizerConfig, OptimizerKind, RunConfig, file};
-use training::data::parallel::{TokenizerConfig, TrainSettings};
+use training::data::parallel::TokenizerConfig;
 use training::data::{self, DataConfig, Sides, TASK};
 use training::error::{Subject, UsageError};
 use training::pretrained::{Languages, PretrainedModel};
-use training::run::RunFolder;
+use training::run::{RunFolder, TensorBoard};
 use transformer::weights::Layout;
 
 use super::dry_run;
-use super::train::{Begin, Shown, begin_with, check_lengths, check_memory, open_device, train};
-use crate::args::{SETTING, SettingArgs, assignment, named, needs, preset, recorded_path};
+use super::train::{begin_with, check_lengths, check_memory, new_trainer, open_device, train};
+use crate::args::{SETTING, SettingArgs, assignment, named, needs, preset, recorded_path, reject};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
@@ -95,11 +95,9 @@ impl FitArgs {
     /// A file or a folder that cannot be used, a backend that cannot be used, a value that is not
     /// valid, or flags that cannot be combined with each other or with the task.
     pub fn config(&self) -> Result<(RunConfig, Option<PretrainedModel>), UsageError> {
-        let file = self.config.as_ref();
-        let file = file.map(|path| file::read(path)).transpose()?;
         let model = self.pretrained.open()?;
-        let mut config = match (file, &model) {
-            (Some(file), _) => file,
+        let mut config = match (&self.config, &model) {
+            (Some(path), _) => file::read(path)?,
             (None, Some(model)) => self.of_pretrained(model)?,
             (None, None) => self.defaults()?,
         };
@@ -155,41 +153,35 @@ impl FitArgs {
                 return Err(UsageError::setting(setting, "", expected));
             }
         }
-        let decay = OptimizerConfig::weight_decay;
+        let decay = self.settings.of(OptimizerConfig::weight_decay);
         let is_decayed = config.optimization.optimizer.kind == OptimizerKind::AdamW;
-        needs(
-            decay.name(),
-            self.settings.of(decay),
-            "--optimizer adamw",
-            is_decayed,
-        )
+        needs("--weight-decay", decay, "--optimizer adamw", is_decayed)
     }
 
-    /// Returns the settings of the model of `--from`, which the flags override. Rejects a task
-    /// other than text.
+    /// Returns the settings of the model of `--from`, which the flags override. Sources and targets
+    /// have at most [`MAX_LENGTH`] tokens. Rejects a task other than text.
     fn of_pretrained(&self, model: &PretrainedModel) -> Result<RunConfig, UsageError> {
-        if let Some(task) = self.settings.of(TASK).filter(|task| *task != "text") {
-            let expected = "cannot be combined with --from, which is for texts";
-            return Err(UsageError::setting(TASK, task, expected));
+        let task = self.settings.of(TASK).filter(|task| *task != "text");
+        let expected = "cannot be combined with --from, which is for texts";
+        reject("--task", task, expected)?;
+        let mut config = model.config.clone();
+        if let DataConfig::Text(text) = &mut config.data {
+            // The tokens that begin and end a text need positions, too.
+            let most = text.max_length.source.saturating_sub(2);
+            text.max_length = Sides::both(most.clamp(1, MAX_LENGTH));
         }
-        Ok(defaults_of(model))
+        Ok(config)
     }
 
     /// Returns the settings that the flags override if neither `--config` nor `--from` is given:
     /// those of the preset, else those of the task.
     fn defaults(&self) -> Result<RunConfig, UsageError> {
-        let task = self.settings.of(TASK);
         let Some(preset) = &self.preset else {
-            return Ok(match task {
-                None if self.settings.of(TrainSettings::source).is_some() => {
-                    RunConfig::text("small")
-                }
-                _ => self.settings.defaults(),
-            });
+            return Ok(self.settings.defaults());
         };
         let config = RunConfig::of_preset(preset).expect("the flag has presets only");
         let of_preset = config.data.name();
-        match task {
+        match self.settings.of(TASK) {
             Some(task) if task != of_preset => {
                 let expected = format!("is for --task {of_preset}, not {task}");
                 Err(UsageError::new("--preset", preset, expected))
@@ -216,22 +208,6 @@ impl PretrainedArgs {
     }
 }
 
-/// Returns the settings of a run that trains `model` further, which the flags override. Sources and
-/// targets have at most [`MAX_LENGTH`] tokens.
-fn defaults_of(model: &PretrainedModel) -> RunConfig {
-    let mut config = model.config.clone();
-    if let DataConfig::Text(text) = &mut config.data {
-        // The tokens that begin and end a text need positions, too.
-        let most = |length: usize| length.saturating_sub(2).clamp(1, MAX_LENGTH);
-        let Sides { source, target } = text.max_length;
-        text.max_length = Sides {
-            source: most(source),
-            target: most(target),
-        };
-    }
-    config
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -248,22 +224,16 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
 
 fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let (mut config, given) = args.config()?;
-    // A dry run leaves no files, so it writes tokenised corpora to a temporary folder instead of
-    // the cache.
-    let for_dry_run = args.dry_run.then(tempfile::tempdir).transpose()?;
-    if let (DataConfig::Text(text), true) = (&mut config.data, args.dry_run) {
-        text.cache = None;
-    }
-    let text = match &config.data {
-        DataConfig::Text(text) => Some(text),
-        _ => None,
-    };
     let run_dir = args.run_dir.as_deref();
-    let caches = text.and_then(|text| text.cache.clone());
-    let caches = match &for_dry_run {
-        Some(folder) => folder.path().into(),
-        None => caches.unwrap_or_else(|| RunFolder::caches(run_dir)),
-    };
+    let mut caches = RunFolder::caches(run_dir);
+    // A dry run leaves no files, so it writes tokenised corpora to a temporary folder.
+    let for_dry_run = args.dry_run.then(tempfile::tempdir).transpose()?;
+    if let DataConfig::Text(text) = &mut config.data {
+        if let Some(folder) = &for_dry_run {
+            text.cache = Some(folder.path().into());
+        }
+        caches = text.cache.clone().unwrap_or(caches);
+    }
     let dataset = config.check()?;
     let given = begin_with(&mut config, given)?;
     check_lengths(&config, dataset.as_deref())?;
@@ -296,17 +266,9 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let create = || RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder));
     let folder = group.is_first().then(create).transpose()?;
     let folder = group.folder(folder);
-    let shown = Shown {
-        is_plain: args.plain,
-        tensorboard: args.tensorboard,
-    };
-    train(
-        &config,
-        dataset.as_ref(),
-        &device,
-        folder,
-        Begin::New(given.map(Box::new)),
-        shown,
-        group,
-    )
+    let path = folder.path().to_owned();
+    let dataset = dataset.as_ref();
+    let trainer = new_trainer(&config, dataset, &device, folder, given, group)?;
+    let board = args.tensorboard.then(|| TensorBoard::new(&path));
+    train(trainer, &config, dataset, &path, args.plain, board, group)
 }

@@ -10,7 +10,7 @@ use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TensorBoard, read_config, unusable};
 
-use super::train::{Begin, Shown, begin_with, check_lengths, check_memory, open_device, train};
+use super::train::{begin_with, check_lengths, check_memory, new_trainer, open_device, train};
 use crate::args::{CorpusArgs, run_folder, whole_number};
 use crate::device::DeviceName;
 use crate::exit::Exit;
@@ -97,16 +97,18 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         }
         Some(files)
     };
-    let (dataset, files) = (dataset.as_ref(), files.as_ref());
-    let shown = Shown {
-        is_plain: args.plain,
-        tensorboard: args.tensorboard || TensorBoard::has_events(&args.run),
+    let given = match files {
+        Some(_) => None,
+        None => begin_with(&mut config, None)?,
     };
-    let begin = match files {
-        Some(files) => Begin::Checkpoint(files),
-        None => Begin::New(begin_with(&mut config, None)?.map(Box::new)),
-    };
-    train(&config, dataset, &device, folder, begin, shown, group)
+    let dataset = dataset.as_ref();
+    let mut trainer = new_trainer(&config, dataset, &device, folder, given, group)?;
+    if let Some(files) = &files {
+        trainer.resume(files)?;
+    }
+    let has_board = args.tensorboard || TensorBoard::has_events(run);
+    let board = has_board.then(|| TensorBoard::new(run));
+    train(trainer, &config, dataset, run, args.plain, board, group)
 }
 
 /// Rejects a run that has ended at the step of its newest undamaged checkpoint, or is past its last

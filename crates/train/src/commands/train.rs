@@ -1,5 +1,7 @@
 //! Training, which `fit` begins and `resume` continues.
 
+use std::path::Path;
+
 use anyhow::Result;
 use burn::tensor::Device;
 use training::config::{LengthsConfig, ModelSettings, RunConfig};
@@ -8,7 +10,6 @@ use training::error::UsageError;
 use training::evaluation::{self, LengthSettings};
 use training::memory::{MachineMemory, TrainingMemory};
 use training::pretrained::{Languages, PretrainedModel};
-use training::run::checkpoint::LoadedCheckpoint;
 use training::run::{Observer, RunFolder, Summary, TensorBoard};
 use training::setting::{Section, shown};
 use training::trainer::{Ending, Finished, Trainer, device_of};
@@ -80,24 +81,6 @@ pub(super) fn check_memory(
     Ok(())
 }
 
-/// How a run is shown while it trains.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shown {
-    /// Whether the dashboard is switched off.
-    pub(super) is_plain: bool,
-    /// Whether event files for TensorBoard are written.
-    pub(super) tensorboard: bool,
-}
-
-/// What training begins with.
-pub(super) enum Begin<'a> {
-    /// A pretrained model from a folder in the Hugging Face format or, without one, random
-    /// parameters, drawn with the run's seed.
-    New(Option<Box<PretrainedModel>>),
-    /// A checkpoint of the run.
-    Checkpoint(&'a LoadedCheckpoint),
-}
-
 /// Returns the pretrained model that training begins with; `None` for random parameters.
 ///
 /// `given` is the model if it is open already. Otherwise, this function opens the model that the
@@ -129,11 +112,8 @@ pub(super) fn begin_with(
     };
     let wrong = |what: &str| UsageError::new("folder", pretrained.folder.display(), what);
     let sha256 = model.sha256();
-    if pretrained
-        .sha256
-        .as_ref()
-        .is_some_and(|then| *then != sha256)
-    {
+    let then = pretrained.sha256.as_ref();
+    if then.is_some_and(|then| *then != sha256) {
         let what = "has changed since the run began: put it back, or begin a new run with --from";
         return Err(wrong(what));
     }
@@ -165,54 +145,59 @@ pub(super) fn begin_with(
     })
 }
 
-/// Trains a model, and reports its scores. Returns how the run ended.
+/// Returns a trainer of a run that begins with `given` or, without it, with random parameters, drawn
+/// with the run's seed.
 ///
 /// # Errors
 ///
-/// A loss or an output that is not finite, a checkpoint that does not match the run, or a folder or
-/// a stdout that cannot be written.
-pub(super) fn train(
-    config: &RunConfig,
-    dataset: &dyn Dataset,
+/// A model that cannot be built.
+pub(super) fn new_trainer<'a>(
+    config: &'a RunConfig,
+    dataset: &'a dyn Dataset,
     device: &Device,
     folder: RunFolder,
-    begin: Begin<'_>,
-    shown: Shown,
-    group: &Group,
-) -> Result<Exit> {
-    let path = folder.path().to_owned();
-    let (trainer, checkpoint) = match begin {
-        Begin::New(None) => (Trainer::new(config, dataset, device, folder)?, None),
-        Begin::Checkpoint(files) => {
-            let trainer = Trainer::new(config, dataset, device, folder)?;
-            (trainer, Some(files))
-        }
-        Begin::New(Some(model)) => {
-            let mut model = *model;
-            model.imported.config = config.model.clone();
-            let model = model.transformer(&device_of(config, device))?;
-            let trainer = Trainer::of_model(config, dataset, model, folder)?;
-            (trainer, None)
+    given: Option<PretrainedModel>,
+    group: &'a Group,
+) -> Result<Trainer<'a>> {
+    let trainer = match given {
+        None => Trainer::new(config, dataset, device, folder)?,
+        Some(mut given) => {
+            given.imported.config = config.model.clone();
+            let model = given.transformer(&device_of(config, device))?;
+            Trainer::of_model(config, dataset, model, folder)?
         }
     };
-    let mut trainer = trainer.with_group(group.collective());
-    if let Some(files) = checkpoint {
-        trainer.resume(files)?;
-    }
+    Ok(trainer.with_group(group.collective()))
+}
+
+/// Trains a model, and reports its scores. Returns how the run ended. `path` is the folder of the
+/// run, `is_plain` switches the dashboard off, and `board` writes event files, if there is one.
+///
+/// # Errors
+///
+/// A loss or an output that is not finite, or a folder or a stdout that cannot be written.
+pub(super) fn train(
+    trainer: Trainer<'_>,
+    config: &RunConfig,
+    dataset: &dyn Dataset,
+    path: &Path,
+    is_plain: bool,
+    mut board: Option<TensorBoard>,
+    group: &Group,
+) -> Result<Exit> {
     let processes = group.collective().size();
-    let about = About::new(config, dataset, trainer.model(), &path, processes);
-    let mut board = TensorBoard::new(&path);
-    let mut view = RunView::new(about, shown.is_plain, group.is_first());
+    let about = About::new(config, dataset, trainer.model(), path, processes);
+    let mut view = RunView::new(about, is_plain, group.is_first());
     let mut observers: Vec<&mut dyn Observer> = vec![&mut view];
-    if shown.tensorboard && group.is_first() {
-        observers.push(&mut board);
+    if let (Some(board), true) = (&mut board, group.is_first()) {
+        observers.push(board);
     }
     match trainer.train(&mut observers)? {
         Ending::Done(mut finished) => {
             let tested = test(config, dataset, group, &finished);
             let summary = tested.inspect_err(|error| finished.folder.record_failure(error))?;
             finished.folder.finish(&summary)?;
-            say_what_next(&path, &finished.state);
+            say_what_next(path, &finished.state);
             Ok(Exit::Success)
         }
         Ending::Stopped {
