@@ -34,15 +34,12 @@ pub struct CompareArgs {
     pub json: bool,
 }
 
-/// Runs that differ in their seed only.
-struct Group<'a>(Vec<&'a RunData>);
-
 /// The result of `compare`.
 #[derive(Serialize)]
 struct Comparison<'a> {
     /// Settings that differ between groups, and do not follow from others.
     settings: Vec<Setting<'a>>,
-    groups: Vec<Compared<'a>>,
+    groups: Vec<Group<'a>>,
 }
 
 /// A setting and its value in each group; `null` where a group does not have it.
@@ -53,9 +50,12 @@ struct Setting<'a> {
     values: Vec<Value>,
 }
 
-/// A group and its metrics.
+/// A group, which is runs that differ in their seed only, and its metrics.
 #[derive(Serialize)]
-struct Compared<'a> {
+struct Group<'a> {
+    /// Heading of its column.
+    #[serde(skip)]
+    heading: String,
     runs: Vec<&'a str>,
     seeds: Vec<Option<u64>>,
     status: Vec<Status>,
@@ -81,84 +81,58 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     for folder in &args.runs {
         let run = RunData::summary(folder)?;
         let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
-        if runs
-            .iter()
-            .any(|other| whole(&other.folder) == whole(folder))
-        {
+        let is_same = |other: &RunData| whole(&other.folder) == whole(folder);
+        if runs.iter().any(is_same) {
             let what = "is named twice; name different runs";
             return Err(UsageError::new("RUN", folder.display(), what).into());
         }
         runs.push(run);
     }
-    let of_indices = |group: Vec<usize>| Group(group.into_iter().map(|i| &runs[i]).collect());
-    let groups: Vec<Group> = seed_groups(&runs).into_iter().map(of_indices).collect();
+    let of_indices = |group: Vec<usize>| group.into_iter().map(|i| &runs[i]).collect();
+    let groups: Vec<Vec<&RunData>> = seed_groups(&runs).into_iter().map(of_indices).collect();
     let comparison = compared(&groups);
     if args.json {
         return output::result(&serde_json::to_string(&comparison)?);
     }
-    let headings: Vec<String> = groups.iter().map(Group::heading).collect();
-    print(&comparison, &headings)?;
-    for (group, heading) in groups.iter().zip(headings).filter(|(it, _)| it.0.len() > 1) {
-        let seed = |run: &RunData| run.seed().map_or("-".into(), |seed| seed.to_string());
-        let named = group
-            .0
-            .iter()
-            .map(|run| format!("{} (seed {})", run.name, seed(run)));
-        let named = named.collect::<Vec<_>>().join(", ");
+    print(&comparison)?;
+    for group in comparison.groups.iter().filter(|it| it.runs.len() > 1) {
+        let named = group.runs.iter().zip(&group.seeds).map(|(run, seed)| {
+            let seed = seed.map_or("-".into(), |seed| seed.to_string());
+            format!("{run} (seed {seed})")
+        });
+        let (heading, named) = (&group.heading, named.collect::<Vec<_>>().join(", "));
         output::result("")?;
         output::result(&format!("{heading}: mean ± standard deviation of {named}"))?;
     }
     Ok(())
 }
 
-impl Group<'_> {
-    fn heading(&self) -> String {
-        match self.0.len() {
-            1 => self.0[0].name.clone(),
-            seeds => format!("{}, {seeds} seeds", self.0[0].name),
-        }
+/// Returns the value of a setting of a group as it is shown. For the seed of a group of several runs,
+/// it is a list with the seed of each run.
+fn value(group: &[&RunData], path: &str) -> Value {
+    if path == "seed" && group.len() > 1 {
+        return group.iter().map(|run| run.seed()).collect();
     }
-
-    /// Returns the value of a setting as it is shown. For the seed of a group of several runs, it is a
-    /// list with the seed of each run.
-    fn value(&self, path: &str) -> Value {
-        if path == "seed" && self.0.len() > 1 {
-            return self.0.iter().map(|run| run.seed()).collect();
+    let run = group[0];
+    let value = run.settings.get(path).cloned().unwrap_or(Value::Null);
+    // The hash of a corpus comes after the name of its file.
+    let corpus = path.strip_suffix(".sha256");
+    let corpus = corpus.map(|path| format!("/{}/source", path.replace('.', "/")));
+    let file = corpus.and_then(|path| run.config.pointer(&path)?.as_str());
+    match (file, value.as_str()) {
+        (Some(file), Some(hash)) => {
+            let name = Path::new(file).file_name().unwrap_or_default();
+            format!("{} {hash}", name.to_string_lossy()).into()
         }
-        let run = self.0[0];
-        let value = run.settings.get(path).cloned().unwrap_or(Value::Null);
-        // The hash of a corpus comes after the name of its file.
-        let corpus = path
-            .strip_suffix(".sha256")
-            .map(|path| path.replace('.', "/"));
-        let file = corpus.and_then(|path| run.config.pointer(&format!("/{path}/source")));
-        match (file.and_then(Value::as_str), value.as_str()) {
-            (Some(file), Some(hash)) => {
-                let name = Path::new(file).file_name().unwrap_or_default();
-                format!("{} {hash}", name.to_string_lossy()).into()
-            }
-            _ => value,
-        }
-    }
-
-    fn compared(&self) -> Compared<'_> {
-        let spread = |name: &'static str| {
-            let values = self.0.iter().filter_map(|run| run.metric(name));
-            Some((name, Spread::of(values.collect())?))
-        };
-        Compared {
-            runs: self.0.iter().map(|run| run.name.as_str()).collect(),
-            seeds: self.0.iter().map(|run| run.seed()).collect(),
-            status: self.0.iter().map(|run| run.status.status).collect(),
-            metrics: COMPARED.into_iter().filter_map(spread).collect(),
-        }
+        _ => value,
     }
 }
 
-fn compared<'a>(groups: &'a [Group<'a>]) -> Comparison<'a> {
-    let first = groups.iter().map(|group| group.0[0]);
-    let all: Vec<&Settings> = first.clone().map(|run| &run.settings).collect();
-    let nearest: Vec<Option<NearestPreset>> = first.map(RunData::nearest_preset).collect();
+fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
+    let first: Vec<&RunData> = groups.iter().map(|group| group[0]).collect();
+    let all: Vec<&Settings> = first.iter().map(|run| &run.settings).collect();
+    let nearest = first.iter().map(|run| run.nearest_preset());
+    let nearest: Vec<Option<NearestPreset>> = nearest.collect();
     let chosen = nearest.iter().map(|it| it.as_ref().map(shown::chosen));
     let chosen: Vec<Option<Settings>> = chosen.collect();
     // A setting that differs because the presets do was not chosen.
@@ -168,34 +142,27 @@ fn compared<'a>(groups: &'a [Group<'a>]) -> Comparison<'a> {
             || setting_at(path).is_none()
             || chosen.any(|chosen| chosen.as_ref().is_none_or(|it| it.contains_key(*path)))
     };
+    let setting = |path, values| Setting {
+        path,
+        flag: fit_flag_of(path),
+        values,
+    };
     let paths = differing(&all).into_iter().filter(is_chosen);
-    let mut settings: Vec<Setting> = paths
-        .map(|path| Setting {
-            path,
-            flag: fit_flag_of(path),
-            values: groups.iter().map(|group| group.value(path)).collect(),
-        })
-        .collect();
+    let settings =
+        paths.map(|path| setting(path, groups.iter().map(|it| value(it, path)).collect()));
+    let mut settings: Vec<Setting> = settings.collect();
     // The preset of a synthetic task has the task's name.
-    let of_texts = |group: &Group| group.0[0].is_of_texts();
-    let presets = nearest.iter().zip(groups).map(|(nearest, group)| {
-        let nearest = nearest.as_ref().filter(|_| of_texts(group));
+    let presets = first.iter().zip(&nearest).map(|(run, nearest)| {
+        let nearest = nearest.as_ref().filter(|_| run.is_of_texts());
         nearest.map(|nearest| nearest.name).into()
     });
     let presets: Vec<Value> = presets.collect();
     if presets.iter().any(|preset| *preset != presets[0]) {
-        settings.insert(
-            0,
-            Setting {
-                path: "preset",
-                flag: None,
-                values: presets,
-            },
-        );
+        settings.insert(0, setting("preset", presets));
     }
     Comparison {
         settings,
-        groups: groups.iter().map(Group::compared).collect(),
+        groups: groups.iter().map(|runs| Group::of(runs)).collect(),
     }
 }
 
@@ -231,19 +198,19 @@ const NAMES: usize = 20;
 
 /// Prints the comparison. Groups that do not fit the width of the terminal are printed in further
 /// tables below.
-fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
-    let width = stdout_width();
+fn print(comparison: &Comparison) -> Result<()> {
+    let (width, groups) = (stdout_width(), comparison.groups.len());
     let fits = |count: &usize| {
-        let mut starts = (0..headings.len()).step_by(*count);
-        let table = |start| table(comparison, headings, start, *count);
+        let mut starts = (0..groups).step_by(*count);
+        let table = |start| table(comparison, start, *count);
         starts.all(|start| width.is_none_or(|width| table(start).width_with(NAMES) <= width))
     };
-    let count = (1..=headings.len()).rev().find(fits).unwrap_or(1);
-    for start in (0..headings.len()).step_by(count) {
+    let count = (1..=groups).rev().find(fits).unwrap_or(1);
+    for start in (0..groups).step_by(count) {
         if start > 0 {
             output::result("")?;
         }
-        let lines = table(comparison, headings, start, count).lines(width);
+        let lines = table(comparison, start, count).lines(width);
         lines.iter().try_for_each(|line| output::result(line))?;
     }
     Ok(())
@@ -251,10 +218,10 @@ fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
 
 /// Returns the table of up to `count` groups, from index `start` on. Settings are named by their
 /// flags where possible.
-fn table(comparison: &Comparison, headings: &[String], start: usize, count: usize) -> Table {
-    let range = start..headings.len().min(start + count);
-    let columns = headings[range.clone()].iter();
-    let columns = columns.map(|name| shortened(name));
+fn table(comparison: &Comparison, start: usize, count: usize) -> Table {
+    let range = start..comparison.groups.len().min(start + count);
+    let groups = &comparison.groups[range.clone()];
+    let columns = groups.iter().map(|group| shortened(&group.heading));
     let headings = ["setting".to_owned()].into_iter().chain(columns);
     let mut table = Table::new(headings).right(1..=range.len()).cutting(0);
     let mut row = |name: &str, cells: Vec<String>| {
@@ -269,22 +236,39 @@ fn table(comparison: &Comparison, headings: &[String], start: usize, count: usiz
         row("(none differs)", vec![String::new(); range.len()]);
     }
     row("", vec![String::new(); range.len()]);
-    let groups = &comparison.groups[range];
-    row("status", groups.iter().map(Compared::status).collect());
+    row("status", groups.iter().map(Group::status).collect());
     for name in COMPARED {
-        let has_metric = |group: &Compared| group.metrics.contains_key(name);
+        let has_metric = |group: &Group| group.metrics.contains_key(name);
         if comparison.groups.iter().any(has_metric) {
-            let spread = |group: &Compared| Some(group.metrics.get(name)?.shown(name));
-            let cells = groups
-                .iter()
-                .map(|group| spread(group).unwrap_or("-".into()));
+            let cells = groups.iter().map(|group| {
+                let spread = group.metrics.get(name);
+                spread.map_or("-".into(), |spread| spread.shown(name))
+            });
             row(name, cells.collect());
         }
     }
     table
 }
 
-impl Compared<'_> {
+impl<'a> Group<'a> {
+    fn of(runs: &[&'a RunData]) -> Self {
+        let name = &runs[0].name;
+        let spread = |metric: &'static str| {
+            let values = runs.iter().filter_map(|run| run.metric(metric));
+            Some((metric, Spread::of(values.collect())?))
+        };
+        Self {
+            heading: match runs.len() {
+                1 => name.clone(),
+                seeds => format!("{name}, {seeds} seeds"),
+            },
+            runs: runs.iter().map(|run| run.name.as_str()).collect(),
+            seeds: runs.iter().map(|run| run.seed()).collect(),
+            status: runs.iter().map(|run| run.status.status).collect(),
+            metrics: COMPARED.into_iter().filter_map(spread).collect(),
+        }
+    }
+
     /// Returns the status that all runs have, or the number of runs with each status.
     fn status(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -321,7 +305,8 @@ mod tests {
     fn three_runs_fit_beside_each_other_in_80_columns() {
         let spread = || Spread::of(vec![0.123, 0.456]).unwrap();
         let names = ["a-long-name-of-a-run-1", "a-long-name-of-a-run-2", "b"];
-        let group = |name: &'static str| Compared {
+        let group = |name: &'static str| Group {
+            heading: name.into(),
             runs: vec![name],
             seeds: vec![None],
             status: vec![Status::Finished],
@@ -337,7 +322,7 @@ mod tests {
             }],
             groups: names.map(group).into(),
         };
-        let table = table(&comparison, &names.map(String::from), 0, 3);
+        let table = table(&comparison, 0, 3);
         assert!(table.width_with(NAMES) <= 80);
         let lines = table.lines(Some(80));
         let expected =

@@ -163,26 +163,18 @@ fn by_best(a: &RunData, b: &RunData) -> Ordering {
     a.field().cmp(b.field()).then(better_first)
 }
 
-/// Splits a name into pairs of a text and the number after it, so that `copy-2` comes before
-/// `copy-10`.
+/// Splits a name into texts and numbers, so that `copy-2` comes before `copy-10`.
 fn natural(name: &str) -> Vec<(String, u64)> {
-    let mut parts = vec![(String::new(), 0_u64)];
-    let mut in_number = false;
-    for c in name.chars() {
-        let (text, number) = parts.last_mut().expect("there is a part");
-        match c.to_digit(10) {
-            Some(digit) => {
-                *number = number.saturating_mul(10).saturating_add(digit.into());
-                in_number = true;
-            }
-            None if in_number => {
-                parts.push((c.into(), 0));
-                in_number = false;
-            }
-            None => text.push(c),
+    let chars: Vec<char> = name.chars().collect();
+    let parts = chars.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
+    let parts = parts.map(|part| {
+        let part: String = part.iter().collect();
+        match part.parse() {
+            Ok(number) => (String::new(), number),
+            Err(_) => (part, 0),
         }
-    }
-    parts
+    });
+    parts.collect()
 }
 
 impl Listed {
