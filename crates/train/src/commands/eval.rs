@@ -13,7 +13,7 @@ use training::run::{LengthsOf, add_lengths, unusable};
 use transformer::generate::Method;
 
 use super::hypotheses::HypothesesFile;
-use super::trained::{Trained, beam_width, load};
+use super::trained::{Trained, load};
 use super::{lengths, translations};
 use crate::args::{EvalArgs, check_generation, reject};
 use crate::group::Group;
@@ -133,7 +133,7 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
         exact_match: evaluation::exact_match(&decoded),
         token_accuracy: score.token_accuracy,
         loss: score.loss,
-        beam: beam_width(method),
+        beam: config.rows_per_source(),
         seconds: begun.elapsed().as_secs_f64(),
     };
     output::json_or(args.json, &evaluation, || {

@@ -14,7 +14,8 @@ use training::run::{RunFolder, TensorBoard};
 use transformer::weights::Layout;
 
 use super::dry_run;
-use super::train::{begin_with, check_lengths, check_memory, new_trainer, open_device, train};
+use super::lengths;
+use super::train::{begin_with, check_memory, new_trainer, open_device, train};
 use crate::args::{SETTING, SettingArgs, assignment, named, needs, preset, recorded_path, reject};
 use crate::device::DeviceName;
 use crate::exit::Exit;
@@ -236,7 +237,7 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     }
     let dataset = config.check()?;
     let given = begin_with(&mut config, given)?;
-    check_lengths(&config, dataset.as_deref())?;
+    lengths::at_end(&config, dataset.as_deref())?;
     let device = open_device(&config, group)?;
     if dataset.is_none() && !args.dry_run && group.is_first() {
         RunFolder::check(run_dir, &caches)?;

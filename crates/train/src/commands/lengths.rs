@@ -10,6 +10,26 @@ use transformer::generate::{GenerateConfig, Method};
 use crate::args::check_generation;
 use crate::terminal::output;
 
+/// Returns the settings of the evaluation by length at the end of training; `None` if the run does
+/// not have one. `dataset` is `None` for texts that are not read yet.
+///
+/// # Errors
+///
+/// An evaluation by length of texts, or lengths for which the search needs too much memory.
+pub(super) fn at_end(
+    config: &RunConfig,
+    dataset: Option<&dyn Dataset>,
+) -> Result<Option<LengthSettings>, UsageError> {
+    let Some(asked) = &config.evaluation.by_length else {
+        return Ok(None);
+    };
+    let Some(dataset) = dataset else {
+        let expected = "is for tasks whose sequences can be made of any length; text has its own";
+        return Err(UsageError::setting(LengthsConfig::lengths, "", expected));
+    };
+    length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
+}
+
 /// Returns the settings of an evaluation by length on `split`. Checks that the decoder cache fits
 /// into memory.
 ///
@@ -27,11 +47,7 @@ pub(super) fn length_settings(
 ) -> Result<LengthSettings, UsageError> {
     let task = ByLength::task_of(dataset)?;
     let model = lengthened(&run.model, task, &asked.lengths);
-    let vocabularies = dataset.codec().vocabularies();
-    let longest = GenerateConfig::new(model.max_len)
-        .with_bos_id(Some(vocabularies.bos_id))
-        .with_eos_id(vocabularies.eos_id)
-        .with_method(method);
+    let longest = GenerateConfig::new(model.max_len).with_method(method);
     let rows = batch_size.unwrap_or(1).min(asked.sequences);
     check_generation(&longest, &model, rows)?;
     Ok(LengthSettings {

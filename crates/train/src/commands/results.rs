@@ -7,7 +7,7 @@ use burn::module::Module;
 use console::{StyledObject, style};
 use training::config::RunConfig;
 use training::data::{Dataset, Decoded};
-use training::evaluation::{ByLength, LengthSettings, TestResult};
+use training::evaluation::{ByLength, TestResult};
 use training::run::environment::quoted;
 use training::run::layout::PICTURES;
 use training::run::{LengthsOf, RunData, Summary, TrainingState, add_lengths};
@@ -24,7 +24,7 @@ use crate::terminal::output;
 const SHOWN: usize = 3;
 
 /// Reports a finished run: prints some outputs (unless the program is quiet) and the scores,
-/// evaluates by length if `by_length` is given, and plots curves and attention.
+/// evaluates by length if the settings ask for it, and plots curves and attention.
 ///
 /// # Errors
 ///
@@ -36,7 +36,6 @@ pub(super) fn report(
     finished: &Finished,
     test: &TestResult,
     summary: &Summary,
-    by_length: Option<LengthSettings>,
 ) -> Result<()> {
     let samples = if output::is_quiet() { 0 } else { SHOWN };
     let (step, steps, seconds) = (summary.model_step, summary.steps, summary.train_seconds);
@@ -66,7 +65,8 @@ pub(super) fn report(
         ))?;
     }
     let folder = finished.folder.path();
-    if let (Some(asked), Some(settings)) = (&config.evaluation.by_length, by_length) {
+    let settings = lengths::at_end(config, Some(dataset))?;
+    if let (Some(asked), Some(settings)) = (&config.evaluation.by_length, settings) {
         let lengths = &asked.lengths;
         let by_length = ByLength::new(
             &finished.model,

@@ -10,7 +10,8 @@ use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TensorBoard, read_config, unusable};
 
-use super::train::{begin_with, check_lengths, check_memory, new_trainer, open_device, train};
+use super::lengths;
+use super::train::{begin_with, check_memory, new_trainer, open_device, train};
 use crate::args::{CorpusArgs, run_folder, whole_number};
 use crate::device::DeviceName;
 use crate::exit::Exit;
@@ -72,7 +73,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let dataset = dataset?;
     config.fit_to(dataset.as_ref())?;
     check_memory(&config, dataset.as_ref(), group)?;
-    check_lengths(&config, Some(dataset.as_ref()))?;
+    lengths::at_end(&config, Some(dataset.as_ref()))?;
     let device = open_device(&config, group)?;
     let folder = group.first_then_others(|| {
         if group.is_first() {

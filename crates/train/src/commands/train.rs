@@ -4,18 +4,16 @@ use std::path::Path;
 
 use anyhow::Result;
 use burn::tensor::Device;
-use training::config::{LengthsConfig, ModelSettings, RunConfig};
+use training::config::{ModelSettings, RunConfig};
 use training::data::{DataConfig, Dataset, Split};
 use training::error::UsageError;
-use training::evaluation::{self, LengthSettings};
+use training::evaluation;
 use training::memory::{MachineMemory, TrainingMemory};
 use training::pretrained::{Languages, PretrainedModel};
 use training::run::{Observer, RunFolder, Summary, TensorBoard};
 use training::setting::{Section, shown};
 use training::trainer::{Ending, Finished, Trainer, device_of};
-use transformer::generate::Method;
 
-use super::lengths;
 use super::results::{report, say_what_next};
 use crate::device::DeviceName;
 use crate::exit::Exit;
@@ -35,26 +33,6 @@ pub(super) fn open_device(config: &RunConfig, group: &Group) -> Result<Device> {
     let name = name.of_process(group);
     let _fast_paths = execution.fast_paths();
     name.open_for(execution.precision)
-}
-
-/// Returns the settings of the evaluation by length at the end of training; `None` if the run does
-/// not have one. `dataset` is `None` for texts that are not read yet.
-///
-/// # Errors
-///
-/// An evaluation by length of texts, or lengths for which the search needs too much memory.
-pub(super) fn check_lengths(
-    config: &RunConfig,
-    dataset: Option<&dyn Dataset>,
-) -> Result<Option<LengthSettings>, UsageError> {
-    let Some(asked) = &config.evaluation.by_length else {
-        return Ok(None);
-    };
-    let Some(dataset) = dataset else {
-        let expected = "is for tasks whose sequences can be made of any length; text has its own";
-        return Err(UsageError::setting(LengthsConfig::lengths, "", expected));
-    };
-    lengths::length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
 }
 
 /// Checks that training fits into the machine's memory, if the backend runs on the CPU and the
@@ -231,7 +209,6 @@ fn test(
     output::note(&format!("testing on {} {unit} ...", grouped(sequences)));
     let test = evaluation::test(&finished.model, dataset, config, group.collective())?;
     let summary = finished.summary(config, &test);
-    let by_length = check_lengths(config, Some(dataset))?;
-    report(config, dataset, group, finished, &test, &summary, by_length)?;
+    report(config, dataset, group, finished, &test, &summary)?;
     Ok(summary)
 }

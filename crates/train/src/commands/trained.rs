@@ -6,7 +6,6 @@ use training::error::UsageError;
 use training::pretrained::{DOWNLOADED, Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use training::run::unusable;
-use transformer::generate::Method;
 use transformer::weights::{self, ImportOptions};
 
 use crate::allocator::return_freed_pages;
@@ -68,12 +67,4 @@ pub(super) fn load(
         run,
         backend,
     })
-}
-
-/// Returns the beam width of a method; 1 for methods without a beam.
-pub(super) fn beam_width(method: Method) -> usize {
-    match method {
-        Method::Beam { width, .. } => width,
-        _ => 1,
-    }
 }

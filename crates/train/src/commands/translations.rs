@@ -20,7 +20,7 @@ use transformer::generate::{GenerateConfig, GenerateError, Method};
 
 use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
-use super::trained::{Trained, beam_width};
+use super::trained::Trained;
 use crate::args::{EvalArgs, check_generation};
 use crate::group::Group;
 use crate::number::short;
@@ -182,7 +182,7 @@ pub(super) fn run(
         loss,
         perplexity: loss.exp(),
         token_accuracy: correct / tokens as f64,
-        beam: beam_width(method),
+        beam: generation.rows_per_source(),
         step: run.step,
         seconds: begun.elapsed().as_secs_f64(),
     };
