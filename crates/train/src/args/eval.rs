@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use training::data::Split;
 
 use super::metric::MetricArgs;
-use super::parse::{fields, whole_number};
+use super::parse::{fields, one_of, whole_number};
 use super::search::BeamArgs;
 use super::settings::LengthArgs;
 use super::trained::TrainedArgs;
@@ -44,7 +43,7 @@ pub struct EvalArgs {
     pub metric: MetricArgs,
     /// Split to evaluate [default: test; text: validation, the only one]. Without --eval-lengths, the
     /// same sequences are evaluated as in training
-    #[arg(long, help_heading = "Data", value_parser = held_out(), conflicts_with_all = ["source", "pairs"])]
+    #[arg(long, help_heading = "Data", value_parser = one_of([("validation", Split::Validation), ("test", Split::Test)]), conflicts_with_all = ["source", "pairs"])]
     pub split: Option<Split>,
     /// Sequences in a batch [default: at most 250, fewer for wide beams and
     /// long sequences]
@@ -78,12 +77,4 @@ pub struct EvalArgs {
     /// Print one JSON object, or one per length
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-}
-
-fn held_out() -> impl TypedValueParser<Value = Split> {
-    let all = [("validation", Split::Validation), ("test", Split::Test)];
-    PossibleValuesParser::new(all.map(|(name, _)| name)).map(move |name| {
-        let found = all.into_iter().find(|(known, _)| *known == name);
-        found.expect("clap checks the name").1
-    })
 }

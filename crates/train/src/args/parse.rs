@@ -66,6 +66,17 @@ pub fn named<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
     })
 }
 
+/// Returns the parser of a flag whose choices are `all`, each with its name.
+pub fn one_of<T, const N: usize>(all: [(&'static str, T); N]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(all.map(|(name, _)| name)).map(move |name| {
+        let found = all.into_iter().find(|(known, _)| *known == name);
+        found.expect("clap checks the name").1
+    })
+}
+
 /// Returns the name that clap derives for a variant of an enum.
 pub fn name_of(choice: impl ValueEnum) -> String {
     let value = choice.to_possible_value().expect("no choice is hidden");
