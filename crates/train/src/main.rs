@@ -23,7 +23,7 @@
 //! | [`report`] | runs as one HTML page |
 //! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
 //!
-//! A new command needs a file in `commands` and an arm in `commands::run`. `docs/architecture.md`
+//! A new command needs a file in `commands` and an arm in `Cli::run`. `docs/architecture.md`
 //! describes the steps.
 
 #![recursion_limit = "256"]
@@ -92,7 +92,7 @@ fn main() -> ExitCode {
     if words.is_empty() {
         output::note("training the copy task; `train --help` lists commands and examples");
     }
-    let ended = commands::run(&cli, &group).unwrap_or_else(|error| {
+    let ended = cli.run(&group).unwrap_or_else(|error| {
         let exit = Exit::of_error(&error);
         group.fail(&flags::describe(&error), exit)
     });

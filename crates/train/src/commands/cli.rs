@@ -1,22 +1,18 @@
-//! The program's commands.
+//! The command line, and the call of its command.
 
 use std::ffi::OsString;
 
-use clap::{ArgAction, Parser, Subcommand};
+use anyhow::Result;
+use clap::{ArgAction, CommandFactory, Parser, Subcommand};
+use training::error::UsageError;
 
-use super::bench::BenchArgs;
-use super::completions::CompletionsArgs;
-use super::fit::{FitArgs, HINT};
-use super::plot::PlotArgs;
-use super::presets::PresetsArgs;
-use super::report::ReportArgs;
-use super::resume::ResumeArgs;
-use super::runs::{CompareArgs, RunsArgs};
-use super::score::ScoreArgs;
-use super::tokenize::TokenizeArgs;
-use super::weights::{ExportArgs, ImportArgs, InspectArgs};
+use super::{
+    backends, bench, completions, eval, fit, generate, plot, presets, report, resume, runs, score,
+    tokenize, weights,
+};
 use crate::args::{EvalArgs, GenerateArgs, GlobalArgs};
-use crate::exit;
+use crate::exit::{self, Exit};
+use crate::group::Group;
 
 /// Train Transformers on any Burn backend, and use them
 #[derive(Debug, Parser)]
@@ -50,41 +46,41 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Train a model, then test it on unseen sequences
-    #[command(after_long_help = format!("{HINT}\n\n{}", exit::help()))]
-    Fit(Box<FitArgs>),
+    #[command(after_long_help = format!("{}\n\n{}", fit::HINT, exit::help()))]
+    Fit(Box<fit::FitArgs>),
     /// Resume a stopped run
     #[command(after_long_help = exit::help())]
-    Resume(ResumeArgs),
+    Resume(resume::ResumeArgs),
     /// Generate an output for each input line
     Generate(Box<GenerateArgs>),
     /// Evaluate a trained model on unseen sequences
     Eval(EvalArgs),
     /// Score texts against references: BLEU, chrF, error rates
-    Score(ScoreArgs),
+    Score(score::ScoreArgs),
     /// Turn lines of text into tokens by a run's tokeniser, and back
-    Tokenize(TokenizeArgs),
+    Tokenize(tokenize::TokenizeArgs),
     /// Plot the curves and the attention of runs as SVG files
-    Plot(PlotArgs),
+    Plot(plot::PlotArgs),
     /// Write runs as one HTML page: curves, attention, settings
-    Report(ReportArgs),
+    Report(report::ReportArgs),
     /// List runs: what differs from the preset, steps, best metric, time
-    Runs(RunsArgs),
+    Runs(runs::RunsArgs),
     /// Compare runs: settings that differ, and metrics side by side
-    Compare(CompareArgs),
+    Compare(runs::CompareArgs),
     /// Import weights from PyTorch, or from a file of an earlier import
-    Import(Box<ImportArgs>),
+    Import(Box<weights::ImportArgs>),
     /// Export a model's weights for PyTorch, or for the page in demo/
-    Export(ExportArgs),
+    Export(weights::ExportArgs),
     /// List the contents of a file of weights, and its layout
-    Inspect(InspectArgs),
+    Inspect(weights::InspectArgs),
     /// Measure how fast this machine and backend are
-    Bench(BenchArgs),
+    Bench(bench::BenchArgs),
     /// List the backends of this build
     Backends,
     /// List presets, or print one as a commented file for fit --config
-    Presets(PresetsArgs),
+    Presets(presets::PresetsArgs),
     /// Print a completion script for a shell
-    Completions(CompletionsArgs),
+    Completions(completions::CompletionsArgs),
 }
 
 impl Cli {
@@ -99,6 +95,66 @@ impl Cli {
         let program = OsString::from("train");
         Self::try_parse_from(std::iter::once(program).chain(complete(words).0))
     }
+
+    /// Runs the command of a command line, together with the other processes of the group, and returns
+    /// how it ended.
+    ///
+    /// # Errors
+    ///
+    /// The errors of the command, a wrong number of threads, or a wrong environment variable.
+    pub fn run(&self, group: &Group) -> Result<Exit> {
+        let alone = Group::alone();
+        let group = if is_shared(&self.command) {
+            group
+        } else if group.is_first() {
+            &alone
+        } else {
+            return Ok(Exit::Success);
+        };
+        self.global.apply(group.collective())?;
+        check_environment()?;
+        match &self.command {
+            Command::Fit(args) => return fit::run(args, group),
+            Command::Resume(args) => return resume::run(args, group),
+            Command::Generate(args) => generate::run(args, group),
+            Command::Eval(args) => eval::run(args, group),
+            Command::Score(args) => score::run(args),
+            Command::Tokenize(args) => tokenize::run(args),
+            Command::Plot(args) => plot::run(args),
+            Command::Report(args) => report::run(args),
+            Command::Runs(args) => runs::list(args),
+            Command::Compare(args) => runs::compare(args),
+            Command::Import(args) => weights::import(args),
+            Command::Export(args) => weights::export(args),
+            Command::Inspect(args) => weights::inspect(args),
+            Command::Bench(args) => bench::run(args, group),
+            Command::Backends => backends::run(),
+            Command::Presets(args) => presets::run(args),
+            Command::Completions(args) => completions::run(args, Self::command()),
+        }?;
+        Ok(Exit::Success)
+    }
+}
+
+/// Returns whether the processes of a group run a command together. All other commands are run by
+/// rank 0 alone.
+fn is_shared(command: &Command) -> bool {
+    match command {
+        Command::Fit(args) => !args.dry_run,
+        Command::Bench(args) => args.what == bench::Measured::Train,
+        Command::Resume(_) | Command::Eval(_) | Command::Generate(_) => true,
+        _ => false,
+    }
+}
+
+/// Checks the environment variables that select fast paths and vector instructions. Without this
+/// check, a wrong value would cause a panic in the first operation.
+fn check_environment() -> Result<(), UsageError> {
+    fused::check_environment().map_err(|error| {
+        let allowed = error.allowed.join(", ");
+        let expected = format!("must be one of {allowed} on this machine");
+        UsageError::new(error.variable, error.value, expected)
+    })
 }
 
 /// The flags before a command, and the command as it is.

@@ -17,7 +17,6 @@ mod presets;
 mod report;
 mod results;
 mod resume;
-mod run;
 mod runs;
 mod score;
 mod text_scorer;
@@ -29,4 +28,3 @@ mod weights;
 
 pub use cli::Cli;
 pub use mistakes::describe as describe_mistake;
-pub use run::run;
