@@ -10,8 +10,7 @@ use training::memory::reset_peak_rss;
 use transformer::generate::{GenerateConfig, Hypothesis, LengthPenalty, Method};
 use transformer::{Transformer, weights};
 
-use super::shape::{BOS, EOS, Sizes};
-use super::table::Bench;
+use super::shape::{BOS, Bench, EOS, Sizes};
 use crate::args::check_generation;
 
 /// Number of measured repetitions, after one repetition to warm up. The fastest repetition counts.

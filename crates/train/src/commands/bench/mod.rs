@@ -2,7 +2,6 @@
 
 mod generate;
 mod shape;
-mod table;
 mod train;
 
 use anyhow::Result;
@@ -13,9 +12,8 @@ use crate::args::{name_of, needs};
 use crate::device::{Backend, DeviceName};
 use crate::group::Group;
 use crate::terminal::output;
+use shape::{Bench, Shape, sizes};
 pub use shape::{BenchArgs, Measured};
-use shape::{Shape, sizes};
-use table::Bench;
 
 /// Runs the command.
 ///

@@ -15,8 +15,7 @@ use training::data::{Batch, Example};
 use training::memory::reset_peak_rss;
 use training::trainer::Learner;
 
-use super::shape::{BOS, Sizes};
-use super::table::Bench;
+use super::shape::{BOS, Bench, Sizes};
 
 /// Number of steps before the measurement. During them, backends tune their kernels and allocators
 /// reserve memory.
