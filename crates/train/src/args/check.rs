@@ -1,8 +1,10 @@
-//! Checks for flags that cannot be combined.
+//! Checks of flags, and of the files that they name.
 
 use std::fmt::Display;
+use std::io;
+use std::path::Path;
 
-use training::error::UsageError;
+use training::error::{UsageError, unwritable};
 
 /// Replaces a setting by the value of a flag if the flag is given.
 pub fn set<T>(setting: &mut T, value: Option<T>) {
@@ -26,4 +28,17 @@ pub fn needs(
 ) -> Result<(), UsageError> {
     let value = value.filter(|_| !is_given);
     reject(flag, value, &format!("needs {other}"))
+}
+
+/// Returns the folder of a file.
+pub fn folder_of(file: &Path) -> &Path {
+    let folder = file.parent().filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new("."))
+}
+
+/// Returns the error for a file of `--output` that cannot be written.
+pub fn unwritable_output(path: &Path, error: io::Error) -> anyhow::Error {
+    let what = format!("cannot be written ({error}); name another file");
+    let usage = UsageError::new("--output", path.display(), what);
+    unwritable(path, error, usage)
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use training::collective::Collective;
 use training::data::DataConfig;
-use training::error::{UsageError, unwritable};
+use training::error::UsageError;
 use training::files::write_whole_by;
 use training::inference::{Generation, Input, Predictor, Request, Unreadable, Work};
 use training::pretrained::{Languages, is_pretrained};
@@ -16,7 +16,7 @@ use training::pretrained::{Languages, is_pretrained};
 use super::dialog;
 use super::hypotheses::check_outputs;
 use super::trained::load;
-use crate::args::{GenerateArgs, reject, usual_batch_size};
+use crate::args::{GenerateArgs, folder_of, reject, unwritable_output, usual_batch_size};
 use crate::group::Group;
 use crate::terminal::{LineProgress, output};
 
@@ -113,15 +113,12 @@ type Write<'a> = dyn FnMut(&str) -> Result<ControlFlow<()>> + 'a;
 /// Writes the outputs of `all` to a file, whole or not at all. Returns what `all` returns.
 fn to_file<T>(path: &Path, all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>) -> Result<T> {
     let is_device = path.exists() && !path.is_file();
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
     let mut written = || -> Result<T> {
         // A file without a name leaves nothing behind if a signal ends the process.
         let mut whole = if is_device {
             tempfile::tempfile()?
         } else {
-            tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))?
+            tempfile::tempfile_in(folder_of(path))?
         };
         let mut file = BufWriter::new(&whole);
         let mut write = |text: &str| {
@@ -136,14 +133,7 @@ fn to_file<T>(path: &Path, all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>) -> 
         Ok(result)
     };
     written().map_err(|error| match error.downcast::<io::Error>() {
-        Ok(error) => {
-            let what = format!("cannot be written ({error}); name another file");
-            unwritable(
-                path,
-                error,
-                UsageError::new("--output", path.display(), what),
-            )
-        }
+        Ok(error) => unwritable_output(path, error),
         Err(error) => error,
     })
 }

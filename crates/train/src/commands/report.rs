@@ -1,11 +1,12 @@
 //! `train report`: write runs as one HTML page.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use burn::tensor::Device;
 use clap::Args;
-use training::error::{UsageError, unwritable};
+use training::error::UsageError;
 use training::files::{replace_whole, write_whole};
 use training::pretrained::is_pretrained;
 use training::run::checkpoint::CheckpointSelector;
@@ -13,7 +14,7 @@ use training::run::layout::check_output;
 use training::run::{RunData, labels, unusable};
 
 use crate::args::flags::describe;
-use crate::args::{reject, run_folder, whole_within};
+use crate::args::{folder_of, reject, run_folder, unwritable_output, whole_within};
 use crate::device::DeviceName;
 use crate::report::{Examined, RunReport, page};
 use crate::terminal::output;
@@ -60,21 +61,17 @@ impl ReportArgs {
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let path = args.path();
     let folder = path.is_dir().then(|| path.display());
-    reject(
-        "--output",
-        folder,
-        "is a folder; name a file, such as report.html",
-    )?;
+    let expected = "is a folder; name a file, such as report.html";
+    reject("--output", folder, expected)?;
     check_output("output", &path)?;
-    let is_page = path
-        .extension()
-        .is_some_and(|end| end.eq_ignore_ascii_case("html") || end.eq_ignore_ascii_case("htm"));
-    let other = (!is_page).then(|| path.display());
-    reject(
-        "--output",
-        other,
-        "must have a name that ends with .html, as the page is HTML",
-    )?;
+    let is_page = |end: &OsStr| {
+        ["html", "htm"]
+            .iter()
+            .any(|page| end.eq_ignore_ascii_case(page))
+    };
+    let other = (!path.extension().is_some_and(is_page)).then(|| path.display());
+    let expected = "must have a name that ends with .html, as the page is HTML";
+    reject("--output", other, expected)?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
@@ -114,10 +111,7 @@ fn examine(args: &ReportArgs, folder: &Path, device: &Device) -> Result<Examined
 
 /// Writes the page, and creates its folder if it is missing.
 fn write(args: &ReportArgs, path: &Path, html: &str) -> Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let created = folder.map_or(Ok(()), std::fs::create_dir_all);
+    let created = std::fs::create_dir_all(folder_of(path));
     // Without `--output`, the page of a single run is in the run's folder, where a symbolic link
     // could lead to any file. Such a link is replaced instead of followed.
     let write = match args.output {
@@ -125,9 +119,5 @@ fn write(args: &ReportArgs, path: &Path, html: &str) -> Result<()> {
         None => replace_whole,
     };
     let written = created.and_then(|()| write(path, html.as_bytes()));
-    written.map_err(|error| {
-        let expected = format!("cannot be written ({error}); name another file");
-        let usage = UsageError::new("--output", path.display(), expected);
-        unwritable(path, error, usage)
-    })
+    written.map_err(|error| unwritable_output(path, error))
 }

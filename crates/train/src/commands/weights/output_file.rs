@@ -13,6 +13,7 @@ use training::files::write_whole_by;
 use training::run::layout;
 use transformer::weights::{self, Dtype, Parameters, dequantize};
 
+use crate::args::folder_of;
 use crate::number::bytes;
 use crate::terminal::output;
 
@@ -30,11 +31,10 @@ pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     if fs::symlink_metadata(path).is_ok() && !force {
         return reject("exists already; name another file, or give --force to replace it");
     }
-    let folder = path.parent().filter(|folder| *folder != Path::new(""));
-    match folder {
-        Some(folder) if !folder.is_dir() => reject("is in a folder that does not exist"),
-        _ => Ok(()),
+    if !folder_of(path).is_dir() {
+        return reject("is in a folder that does not exist");
     }
+    Ok(())
 }
 
 /// Writes parameters to a file, and returns the size of the file as text.
