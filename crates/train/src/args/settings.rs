@@ -65,17 +65,15 @@ pub fn follows(path: &str, value: &Value, given: &Settings) -> bool {
 pub struct Given(Vec<(&'static Setting, String)>);
 
 impl Given {
-    /// Returns the value of the flag of a setting; `None` if it is not given.
-    pub fn of(&self, setting: &Setting) -> Option<&str> {
-        let mut given = self.0.iter();
-        let found = given.find(|(known, _)| *known == setting);
-        found.map(|(_, value)| value.as_str())
+    /// Returns the settings whose flags are given, each with its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, &str)> {
+        self.0.iter().map(|(setting, value)| (*setting, &value[..]))
     }
 
-    /// Returns the settings whose flags are given, but not the task.
-    pub fn settings(&self) -> impl Iterator<Item = &'static Setting> {
-        let given = self.0.iter().map(|(setting, _)| *setting);
-        given.filter(|setting| *setting != TASK)
+    /// Returns the value of the flag of a setting; `None` if it is not given.
+    pub fn of(&self, setting: &Setting) -> Option<&str> {
+        let (_, value) = self.iter().find(|(known, _)| *known == setting)?;
+        Some(value)
     }
 
     /// Returns the default settings of the task that is given. Without one, it is text if a corpus
@@ -92,9 +90,9 @@ impl Given {
     ///
     /// A value that is not valid, or a setting that the task does not have.
     pub fn apply(&self, mut config: RunConfig) -> Result<RunConfig, UsageError> {
-        for (setting, value) in self.0.iter().filter(|(setting, _)| *setting != TASK) {
+        for (setting, value) in self.iter().filter(|(setting, _)| *setting != TASK) {
             config = config.with(setting.path, value)?;
-            for (_, other, theirs) in ALSO.iter().filter(|(known, ..)| known == setting) {
+            for (_, other, theirs) in ALSO.iter().filter(|(known, ..)| *known == setting) {
                 config = config.with(other.path, theirs.unwrap_or(value))?;
             }
         }

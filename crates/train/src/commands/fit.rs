@@ -146,8 +146,8 @@ impl FitArgs {
                 TokenizerConfig::joint,
                 TokenizerConfig::lower_case,
             ];
-            let mut given = self.settings.settings();
-            if let Some(setting) = given.find(|setting| of_training.contains(setting))
+            let mut given = self.settings.iter();
+            if let Some((setting, _)) = given.find(|(it, _)| of_training.contains(it))
                 && (text.pretrained.is_some() || has_files)
             {
                 let expected = "is for tokenisers that are trained, but both sides have one";

@@ -14,7 +14,7 @@ use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use training::run::layout::{self, STATUS};
 use training::run::single_file;
 use transformer::weights::{
-    self, Contents, Dtype, ImportOptions, Imported, Layout, Parameters, WeightsError, WeightsFile,
+    self, Contents, Dtype, ImportOptions, Layout, Parameters, WeightsError, WeightsFile,
 };
 use transformer::{Choice, TransformerConfig};
 
@@ -24,7 +24,7 @@ use super::output_file::{check_output, write};
 use super::pytorch::Exported;
 use crate::allocator::return_freed_pages;
 use crate::args::flags::fit_flag_of;
-use crate::args::{named, run_folder};
+use crate::args::{named, needs, reject, run_folder};
 use crate::device::DeviceName;
 use crate::number::bytes;
 use crate::terminal::output;
@@ -86,10 +86,9 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             return Err(UsageError::new("the model of", args.source.display(), what).into());
         }
     };
-    if args.dtype == Some(Dtype::Int8) && layout != Layout::Native {
-        let needed = "needs --layout native: other layouts have no 8-bit integers";
-        return Err(UsageError::new("--dtype", Dtype::Int8, needed).into());
-    }
+    let int8 = args.dtype.filter(|dtype| *dtype == Dtype::Int8);
+    let needed = "--layout native: other layouts have no 8-bit integers";
+    needs("--dtype", int8, needed, layout == Layout::Native)?;
     let theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
         .map_err(|error| {
             let able = Layout::of_hugging_face(&config).filter(|_| args.folder.is_some());
@@ -108,12 +107,10 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     }
     let size = write(&output, &theirs, args.dtype, &metadata)?;
     let (path, count) = (output.display(), theirs.len());
-    let of = run
-        .as_ref()
-        .map(|run| format!(", {}", args.checkpoint.describe(run.step)));
+    let of = |run: &TrainedRun| format!(", {}", args.checkpoint.describe(run.step));
+    let of = run.as_ref().map(of).unwrap_or_default();
     output::result(&format!(
-        "{path}: {count} tensors in the layout {layout}, {size}{}",
-        of.unwrap_or_default()
+        "{path}: {count} tensors in the layout {layout}, {size}{of}"
     ))?;
     if let (Some(folder), Some(run)) = (&args.folder, &run) {
         return write_others(folder, layout, &args.source, run);
@@ -136,10 +133,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         has_positions: !args.no_positions,
         path: &output,
     };
-    match exported.code() {
-        Some(code) => output::results(&code),
-        None => Ok(()),
-    }
+    output::results(&exported.code().unwrap_or_default())
 }
 
 /// Returns the path of the file of weights: `--output`, or a file in `--folder`. Rejects a path
@@ -218,18 +212,30 @@ type Source = (TransformerConfig, Contents, Parameters, Option<TrainedRun>);
 
 /// Reads the model of a run, or of a file of weights.
 fn read(args: &ExportArgs) -> Result<Source> {
-    if args.source.is_file() {
-        let checkpoint = args.checkpoint;
-        if checkpoint != CheckpointSelector::default() {
-            let expected = "needs the folder of a run";
-            return Err(UsageError::new("--checkpoint", checkpoint, expected).into());
-        }
-        return Ok(file(&args.source)?);
+    let path = &args.source;
+    if !path.is_file() {
+        let device = DeviceName::choose(None)?.open()?;
+        let run = TrainedRun::load_selected(path, args.checkpoint, &device)?;
+        let (config, parameters) = (run.config.model.clone(), weights::parameters(&run.model));
+        return Ok((config, Contents::Model, parameters, Some(run)));
     }
-    let device = DeviceName::choose(None)?.open()?;
-    let run = TrainedRun::load_selected(&args.source, args.checkpoint, &device)?;
-    let (config, parameters) = (run.config.model.clone(), weights::parameters(&run.model));
-    Ok((config, Contents::Model, parameters, Some(run)))
+    let checkpoint = Some(args.checkpoint).filter(|it| *it != CheckpointSelector::default());
+    reject("--checkpoint", checkpoint, "needs the folder of a run")?;
+    let unfit = |error| match error {
+        WeightsError::Heads | WeightsError::Unrecognised { .. } => {
+            let what = "is not the folder of a run, nor a file that `train import --output` wrote";
+            UsageError::new("RUN", path.display(), what)
+        }
+        error => wrong(path, error),
+    };
+    let options = ImportOptions {
+        layout: Some(Layout::Native),
+        ..Default::default()
+    };
+    let file = WeightsFile::open(path).map_err(unfit)?;
+    let imported = weights::import(&file, &options).map_err(unfit)?;
+    let (config, contents) = (imported.config, imported.contents);
+    Ok((config, contents, imported.parameters, None))
 }
 
 /// Writes a run as the single file that the page `demo` reads.
@@ -248,27 +254,4 @@ fn write_web(args: &ExportArgs, output: &Path, run: Option<TrainedRun>) -> Resul
     output::result(&format!(
         "{path}: a model of the task {task} for the page demo, {size}, {of}"
     ))
-}
-
-fn file(path: &Path) -> Result<Source, UsageError> {
-    let unfit = |error| match error {
-        WeightsError::Heads | WeightsError::Unrecognised { .. } => UsageError::new(
-            "RUN",
-            path.display(),
-            "is not the folder of a run, nor a file that `train import --output` wrote",
-        ),
-        error => wrong(path, error),
-    };
-    let options = ImportOptions {
-        layout: Some(Layout::Native),
-        ..Default::default()
-    };
-    let file = WeightsFile::open(path).map_err(unfit)?;
-    let Imported {
-        config,
-        contents,
-        parameters,
-        ..
-    } = weights::import(&file, &options).map_err(unfit)?;
-    Ok((config, contents, parameters, None))
 }

@@ -70,8 +70,8 @@ pub struct ImportArgs {
 impl ImportArgs {
     /// Returns whether `--run-dir` creates a run on texts, with the tokeniser of the folder `file`.
     pub fn is_text(&self) -> bool {
-        let is_other = self.task.of(TASK).is_some_and(|task| task != "text");
-        is_pretrained(&self.file) && !is_other && self.task.settings().next().is_none()
+        let is_text = |(setting, value)| setting == TASK && value == "text";
+        is_pretrained(&self.file) && self.task.iter().all(is_text)
     }
 
     /// Returns the options of the import.
@@ -81,9 +81,7 @@ impl ImportArgs {
     /// A setting that is not one of the model's, or that the file has, or a value that is not valid.
     pub fn options(&self) -> Result<ImportOptions, UsageError> {
         let mut model = serde_json::Map::new();
-        let given = self.model.settings();
-        let given = given.map(|setting| (setting, self.model.of(setting).unwrap_or_default()));
-        let mut given: Vec<_> = given.collect();
+        let mut given: Vec<_> = self.model.iter().collect();
         for (path, value) in &self.set {
             let mut settings = ModelSettings::SETTINGS.iter();
             let setting = settings.find(|setting| setting.path == path);
@@ -121,11 +119,8 @@ impl ImportArgs {
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
         }
         let has_run = self.run_dir.is_some();
-        needs("--task", self.task.of(TASK), "--run-dir", has_run)?;
-        let given = self.task.settings().next();
-        given.map_or(Ok(()), |setting| {
-            needs(setting.name(), self.task.of(setting), "--run-dir", has_run)
-        })
+        let mut given = self.task.iter();
+        given.try_for_each(|(it, value)| needs(it.name(), Some(value), "--run-dir", has_run))
     }
 }
 
@@ -157,10 +152,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
             let text = &mut model.dataset.config;
             // Two positions remain for the begin and the end symbol.
             let most = config.model.max_len.saturating_sub(2).max(1);
-            text.max_length = Sides {
-                source: text.max_length.source.min(most),
-                target: text.max_length.target.min(most),
-            };
+            text.max_length = Sides::both(most);
             config.data = DataConfig::Text(Box::new(text.clone()));
             config.fit_to(&model.dataset)?;
             config.execution.backend = DeviceName::choose(None)?.to_string();
