@@ -139,9 +139,8 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     if let Some(run) = &args.run_dir {
         layout::check_output("run_dir", run)?;
     }
-    let unfit = |error| wrong(&args.file, error);
     let options = args.options()?;
-    let (imported, saved) = match &args.run_dir {
+    let imported = match &args.run_dir {
         Some(run) if args.is_text() => {
             let languages = Languages {
                 source: args.source_lang.clone(),
@@ -157,17 +156,16 @@ pub fn run(args: &ImportArgs) -> Result<()> {
             config.fit_to(&model.dataset)?;
             config.execution.backend = DeviceName::choose(None)?.to_string();
             let with = |folder: &Path| model.dataset.save(folder);
-            let saved = save(run, &config, &model.imported.parameters, with)?;
-            (model.imported, Some(saved))
+            save(run, &config, &model.imported.parameters, with)?;
+            model.imported
         }
-        _ => {
-            let imported = read(&args.file, options).map_err(unfit)?;
-            let save = |folder: &PathBuf| {
+        run => {
+            let imported = read(&args.file, options).map_err(|error| wrong(&args.file, error))?;
+            if let Some(run) = run {
                 let config = run_of(args, &imported)?;
-                save(folder, &config, &imported.parameters, |_| Ok(()))
-            };
-            let saved = args.run_dir.as_ref().map(save).transpose()?;
-            (imported, saved)
+                save(run, &config, &imported.parameters, |_| Ok(()))?;
+            }
+            imported
         }
     };
     let config = &imported.config;
@@ -181,8 +179,8 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         let size = write(path, &parameters, args.dtype, &weights::metadata(config))?;
         output::result(&format!("{}: {size}", path.display()))?;
     }
-    if let Some(path) = saved {
-        output::result(&format!("{}: step 0 of a run", path.display()))?;
+    if let Some(run) = &args.run_dir {
+        output::result(&format!("{}: step 0 of a run", run.display()))?;
     }
     Ok(())
 }
@@ -291,14 +289,13 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
     Ok(config)
 }
 
-/// Creates the folder of a run with a checkpoint of step 0, and returns the path of the folder.
-/// `with` writes the files of the run's data set.
+/// Creates the folder of a run with a checkpoint of step 0. `with` writes the files of the run's data set.
 fn save(
     folder: &Path,
     config: &RunConfig,
     parameters: &Parameters,
     with: impl FnOnce(&Path) -> Result<()>,
-) -> Result<PathBuf> {
+) -> Result<()> {
     let mut folder = RunFolder::create_with(Some(folder), config, with)?;
     let state = TrainingState {
         seed: config.seed,
@@ -317,6 +314,5 @@ fn save(
         (checkpoint::CONFIG, Content::Bytes(&config)),
     ];
     Checkpoints::of(folder.path()).save(0, &files)?;
-    folder.record_import()?;
-    Ok(folder.path().into())
+    folder.record_import()
 }
