@@ -15,7 +15,7 @@ use transformer::generate::Method;
 use super::hypotheses::HypothesesFile;
 use super::trained::{Trained, load};
 use super::{lengths, translations};
-use crate::args::{EvalArgs, check_generation, reject};
+use crate::args::{EvalArgs, check_generation, reject, set};
 use crate::group::Group;
 use crate::number::short;
 use crate::terminal::output;
@@ -109,9 +109,7 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
     }
     let batch_size = args.batch_size;
     let mut config = evaluation::generate_config(dataset, &examples, method);
-    if let Some(length) = args.no_repeat_ngram {
-        config.no_repeat_ngram = length;
-    }
+    set(&mut config.no_repeat_ngram, args.no_repeat_ngram);
     let rows = batch_size.unwrap_or(1).min(examples.len());
     check_generation(&config, &run.config.model, rows)?;
 
@@ -152,13 +150,10 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
 
 fn write(mut file: HypothesesFile, codec: &dyn Codec, decoded: &[Decoded]) -> Result<()> {
     let has_eos = codec.vocabularies().eos_id.is_some();
-    for Decoded {
-        example, output, ..
-    } in decoded
-    {
-        let source = codec.decode_source(&example.source);
-        let reference = codec.decode_target(example.output(has_eos));
-        file.add(&source, &reference, &codec.decode_target(output))?;
+    for decoded in decoded {
+        let source = codec.decode_source(&decoded.example.source);
+        let reference = codec.decode_target(decoded.example.output(has_eos));
+        file.add(&source, &reference, &codec.decode_target(&decoded.output))?;
     }
     file.close()
 }

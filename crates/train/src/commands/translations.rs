@@ -2,7 +2,7 @@
 //! its targets.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -21,7 +21,7 @@ use transformer::generate::{GenerateConfig, GenerateError, Method};
 use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
 use super::trained::Trained;
-use crate::args::{EvalArgs, check_generation};
+use crate::args::{EvalArgs, check_generation, set};
 use crate::group::Group;
 use crate::number::short;
 use crate::terminal::{LineProgress, output};
@@ -53,48 +53,40 @@ pub(super) fn run(
     group: &Group,
 ) -> Result<()> {
     let (run, group) = (&trained.run, group.collective());
-    let is_of_run = args.source.is_none() && args.pairs.is_none();
-    if is_of_run && !config.has_corpora() {
+    let file = args.source.as_ref().or(args.pairs.as_ref());
+    if file.is_none() && !config.has_corpora() {
         let what = "was imported, and has no validation pairs: name some with --source and --target, \
                     or with --pairs";
         return Err(unusable(&args.trained.run, what).into());
     }
-    let corpus = match (&args.source, &args.pairs) {
-        (None, None) => config.validated_corpus().clone(),
-        (None, Some(pairs)) => Corpus {
-            source: pairs.clone(),
-            target: None,
+    let corpus = match file {
+        None => config.validated_corpus().clone(),
+        Some(file) => Corpus {
+            source: file.clone(),
+            target: args.target.clone(),
             fields: args.fields.clone().or(config.train.fields.clone()),
         },
-        (Some(source), _) => Corpus {
-            source: source.clone(),
-            target: args.target.clone(),
-            fields: None,
-        },
     };
+    let shown = corpus.source.display();
     let dataset = run.dataset.as_ref();
     let codec = dataset.codec();
     let longest = max_tokens(&run.config.model);
     let mut generation = dataset.search_config().with_method(method);
-    if let Some(length) = args.no_repeat_ngram {
-        generation.no_repeat_ngram = length;
-    }
+    set(&mut generation.no_repeat_ngram, args.no_repeat_ngram);
     check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
-    let stream = corpus
-        .files()
-        .find(|file| group.size() > 1 && !file.is_file());
-    if let Some(file) = stream {
+    let name = |error: UsageError| name_flag(args, error);
+    let is_stream = |file: &&Path| group.size() > 1 && !file.is_file();
+    if let Some(file) = corpus.files().find(is_stream) {
         let expected = "must be a regular file, because each process reads it";
-        return Err(name_flag(args, UsageError::new("corpus", file.display(), expected)).into());
+        return Err(name(UsageError::new("corpus", file.display(), expected)).into());
     }
     let path = args.hypotheses.as_deref().filter(|_| group.is_first());
     let mut hypotheses = HypothesesFile::of_flag(path, corpus.files().chain(config.files()))?;
     let begun = Instant::now();
-    let name = |error: UsageError| name_flag(args, error);
     // A run's own pairs are those that training validates with. All lines of a test set are scored.
-    let (mut own, mut file) = (Vec::new(), None);
-    let count = if is_of_run {
+    let (mut own, mut read) = (Vec::new(), None);
+    let count = if file.is_none() {
         let size = run.config.evaluation.validation_size;
         own = ParallelDataset::open(&args.trained.run, config)?.validation_pairs(size)?;
         Some(own.len())
@@ -104,16 +96,13 @@ pub(super) fn run(
             truncates: true,
             keeps_empty: true,
         };
-        file = Some(corpus.read(options).map_err(name)?);
+        read = Some(corpus.read(options).map_err(name)?);
         count_lines(&corpus.source)
     };
     let own = own.into_iter();
     let own = own.map(|(pair, example)| Ok((pair, Some(example))));
-    let read = file
-        .iter_mut()
-        .flatten()
-        .map(|pair| Ok((pair.map_err(name)?, None)));
-    let mut pairs = own.chain(read);
+    let named = |pair: Result<Pair, UsageError>| Ok((pair.map_err(name)?, None));
+    let mut pairs = own.chain(read.iter_mut().flatten().map(named));
     let mut scorer = TextScorer::new(args.metric, 1);
     let mut progress = LineProgress::new("pairs", count);
     let (mut loss, mut correct, mut tokens, mut truncated, mut blank) = (0.0, 0.0, 0, 0, 0);
@@ -157,24 +146,22 @@ pub(super) fn run(
     }
     drop(progress);
     hypotheses.map_or(Ok(()), HypothesesFile::close)?;
-    for note in file.map_or(Vec::new(), |file| file.stats().notes()) {
-        output::note(&format!("{}: {note}", corpus.source.display()));
+    for note in read.map_or(Vec::new(), |read| read.stats().notes()) {
+        output::note(&format!("{shown}: {note}"));
     }
     if blank > 0 {
-        let what = "blank sources have blank outputs, and no part in the loss";
-        output::note(&format!("{}: {blank} {what}", corpus.source.display()));
+        output::note(&format!(
+            "{shown}: {blank} blank sources have blank outputs, and no part in the loss"
+        ));
     }
     if truncated > 0 {
         let limit = format!("more tokens than the {longest} that this model can take");
         output::warn(&format!(
-            "{}: {truncated} pairs have a side of {limit}: truncated",
-            corpus.source.display()
+            "{shown}: {truncated} pairs have a side of {limit}: truncated"
         ));
     }
     if tokens == 0 {
-        let what = "has no source with text";
-        let error = UsageError::new("corpus", corpus.source.display(), what);
-        return Err(name(error).into());
+        return Err(name(UsageError::new("corpus", shown, "has no source with text")).into());
     }
     let loss = loss / tokens as f64;
     let evaluation = Evaluation {
@@ -240,10 +227,8 @@ fn decode(
     }
     let mut all = vec![Vec::new(); examples.len()];
     for (max_length, indices) in groups {
-        let group: Vec<Example> = indices
-            .iter()
-            .map(|&index| examples[index].clone())
-            .collect();
+        let group = indices.iter().map(|&index| examples[index].clone());
+        let group: Vec<Example> = group.collect();
         let longest = group.iter().map(|example| example.source.len()).max();
         let model = with_room(&run.model, max_length.max(longest.unwrap_or(0)));
         let generation = GenerateConfig {
