@@ -39,12 +39,11 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     let trained = load(&args.trained, Some(&languages), args.int8, group)?;
     let run = &trained.run;
     if let Some(path) = &args.output {
-        let text = match &run.config.data {
-            DataConfig::Text(text) => Some(text),
-            _ => None,
-        };
-        let corpora = text.iter().flat_map(|text| text.files());
-        check_outputs("--output", path, corpora.chain([&*args.input.input]))?;
+        let mut inputs = vec![&*args.input.input];
+        if let DataConfig::Text(text) = &run.config.data {
+            inputs.extend(text.files());
+        }
+        check_outputs("--output", path, inputs)?;
     }
     let group = group.collective();
     // Rank 0 reads the input for all processes.
@@ -58,16 +57,14 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     // `--batch-size` cannot be combined with `--stream`, which therefore has the default of 1.
     let default = usual_batch_size(&config, model, default);
     let batch_size = args.batch_size.unwrap_or(default);
+    let limit = args.max_length.or(run.dataset.search().max_length);
     let work = if args.score {
         Work::Score
     } else {
         Work::Generate(Generation {
             prefix: args.prefix(run.dataset.as_ref(), config.max_length)?,
             alignments: args.alignments,
-            extends: args
-                .max_length
-                .or(run.dataset.search().max_length)
-                .is_none(),
+            extends: limit.is_none(),
             config,
         })
     };
