@@ -42,11 +42,24 @@ pub(super) fn run(args: &ScoreArgs) -> Result<()> {
         let expected = "is standard input, which only one of the files can be";
         return Err(UsageError::new("-", "", expected).into());
     }
-    let references = read_all(&args.references)?;
+    let references = args.references.iter();
+    let references = references.map(|file| lines("REFERENCES", file));
+    let references: Vec<Vec<String>> = references.collect::<Result<_, _>>()?;
+    let (first, count) = (args.references[0].display(), references[0].len());
+    if count == 0 {
+        return Err(UsageError::new("REFERENCES", first, "is empty").into());
+    }
     let hypotheses = lines("HYPOTHESES", &args.hypotheses)?;
-    if hypotheses.len() != references[0].len() {
-        let expected = differs(hypotheses.len(), &args.references[0], references[0].len());
-        return Err(UsageError::new("HYPOTHESES", args.hypotheses.display(), expected).into());
+    let all = args.references.iter().zip(&references);
+    let all = all.map(|(file, lines)| ("REFERENCES", file, lines));
+    for (argument, file, lines) in all.chain([("HYPOTHESES", &args.hypotheses, &hypotheses)]) {
+        let found = lines.len();
+        if found != count {
+            let expected = format!(
+                "has {found} lines, but {first} has {count}; the same line of both must be the same segment"
+            );
+            return Err(UsageError::new(argument, file.display(), expected).into());
+        }
     }
     let mut scorer = TextScorer::new(args.metric, references.len());
     let mut progress = LineProgress::new("lines scored", Some(hypotheses.len()));
@@ -58,33 +71,6 @@ pub(super) fn run(args: &ScoreArgs) -> Result<()> {
     drop(progress);
     let scores = scorer.scores();
     output::json_or(args.json, &scores, || scores.text())
-}
-
-/// Reads the files of references, and checks that they have the same number of lines, at least 1.
-fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<String>>, UsageError> {
-    let mut references: Vec<Vec<String>> = Vec::with_capacity(files.len());
-    for file in files {
-        let found = lines("REFERENCES", file)?;
-        if found.is_empty() {
-            return Err(UsageError::new("REFERENCES", file.display(), "is empty"));
-        }
-        if let Some(first) = references
-            .first()
-            .filter(|first| first.len() != found.len())
-        {
-            let expected = differs(found.len(), &files[0], first.len());
-            return Err(UsageError::new("REFERENCES", file.display(), expected));
-        }
-        references.push(found);
-    }
-    Ok(references)
-}
-
-fn differs(found: usize, file: &Path, expected: usize) -> String {
-    format!(
-        "has {found} lines, but {} has {expected}; the same line of both must be the same segment",
-        file.display()
-    )
 }
 
 /// Reads the lines of a file, or of stdin for `-`.
