@@ -100,15 +100,15 @@ impl Given {
     }
 }
 
-/// Returns the settings with flags, each flag once, in the order of the help.
-fn with_flags() -> Vec<(&'static Setting, Flag)> {
+/// Returns the settings with flags that `is_wanted` accepts, each flag once, in the order of the help.
+fn with_flags(is_wanted: impl Fn(&Setting) -> bool) -> Vec<(&'static Setting, Flag)> {
     let all = all_settings().into_iter();
     let mut found: Vec<(&Setting, Flag)> = all
         .filter_map(|setting| Some((setting, setting.flag?)))
         .collect();
     found.sort_by_key(|(setting, _)| heading(setting));
     let mut names = HashSet::new();
-    found.retain(|(_, flag)| names.insert(flag.name));
+    found.retain(|(setting, flag)| names.insert(flag.name) && is_wanted(setting));
     found
 }
 
@@ -128,10 +128,7 @@ fn add_flags(
     has_defaults: bool,
     is_wanted: impl Fn(&Setting) -> bool,
 ) -> Command {
-    for (setting, flag) in with_flags() {
-        if !is_wanted(setting) {
-            continue;
-        }
+    for (setting, flag) in with_flags(is_wanted) {
         let [copy, text] = DEFAULTS
             .each_ref()
             .map(|of_task| default_of(of_task, setting));
@@ -204,8 +201,7 @@ fn id(flag: Flag) -> String {
 }
 
 fn read(matches: &ArgMatches, is_wanted: impl Fn(&Setting) -> bool) -> Given {
-    let wanted = with_flags().into_iter();
-    let wanted = wanted.filter(|(setting, _)| is_wanted(setting));
+    let wanted = with_flags(is_wanted).into_iter();
     let given = wanted.filter_map(|(setting, flag)| {
         let value = if let Kind::Switch = setting.kind {
             let is_set = matches.try_get_one(&id(flag)).ok()? == Some(&true);
