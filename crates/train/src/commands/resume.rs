@@ -86,21 +86,17 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let is_new = checkpoints
         .is_new()
         .map_err(|error| unusable(checkpoints.folder(), format!("cannot be read ({error})")))?;
-    let files = if is_new && folder.ended_at().is_none() {
+    let (files, given) = if is_new && folder.ended_at().is_none() {
         // The previous process ended before it wrote the first checkpoint.
         output::note("the run has no checkpoint yet: it begins again");
-        None
+        (None, begin_with(&mut config, None)?)
     } else {
         let (step, files) = checkpoint::newest(&checkpoints)?;
         check_steps(args, config.optimization.steps, step, folder.ended_at())?;
         if let Some(warning) = warm_restart(&config, &earlier, step) {
             output::warn(&warning);
         }
-        Some(files)
-    };
-    let given = match files {
-        Some(_) => None,
-        None => begin_with(&mut config, None)?,
+        (Some(files), None)
     };
     let dataset = dataset.as_ref();
     let mut trainer = new_trainer(&config, dataset, &device, folder, given, group)?;
