@@ -64,12 +64,9 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let expected = "is a folder; name a file, such as report.html";
     reject("--output", folder, expected)?;
     check_output("output", &path)?;
-    let is_page = |end: &OsStr| {
-        ["html", "htm"]
-            .iter()
-            .any(|page| end.eq_ignore_ascii_case(page))
-    };
-    let other = (!path.extension().is_some_and(is_page)).then(|| path.display());
+    let end = path.extension().map(OsStr::to_ascii_lowercase);
+    let is_page = end.is_some_and(|end| end == "html" || end == "htm");
+    let other = (!is_page).then(|| path.display());
     let expected = "must have a name that ends with .html, as the page is HTML";
     reject("--output", other, expected)?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
