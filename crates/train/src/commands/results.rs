@@ -64,17 +64,11 @@ pub(super) fn report(
             summary.exact_match, summary.sequences
         ))?;
     }
-    let folder = finished.folder.path();
+    let (folder, group) = (finished.folder.path(), group.collective());
     let settings = lengths::at_end(config, Some(dataset))?;
     if let (Some(asked), Some(settings)) = (&config.evaluation.by_length, settings) {
         let lengths = &asked.lengths;
-        let by_length = ByLength::new(
-            &finished.model,
-            &config.model,
-            dataset,
-            lengths,
-            group.collective(),
-        )?;
+        let by_length = ByLength::new(&finished.model, &config.model, dataset, lengths, group)?;
         let measured = lengths::report(&by_length, lengths, &settings, false)?;
         let of = LengthsOf::new(&settings, finished.model_step, 1);
         if group.is_first() {
