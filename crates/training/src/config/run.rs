@@ -8,7 +8,7 @@ use super::{
     BestBy, CheckpointingConfig, EvaluationConfig, ExecutionConfig, LoraConfig, OptimizationConfig,
 };
 use crate::data::parallel::TextConfig;
-use crate::data::{DataConfig, Dataset, OF_TASKS, TASK};
+use crate::data::{DataConfig, Dataset, SYNTHETIC_TASKS, TASK};
 use crate::error::{UsageError, check_bounds};
 use crate::setting::{Kind, Section, Setting, json, whole};
 
@@ -64,7 +64,8 @@ const SECTIONS: [&[&Setting]; 5] = [
 /// Returns all settings of all tasks and the groups of settings, in the order of the sections. A
 /// path is there for each task that has it.
 pub fn all_settings() -> Vec<&'static Setting> {
-    with_members(OF_TASKS)
+    let tasks = SYNTHETIC_TASKS.iter().map(|task| (task.data)().settings());
+    with_members(tasks.chain([TextConfig::SETTINGS]))
 }
 
 /// Returns the declaration of the setting or group at a path of `config.json`; `None` if there is
@@ -87,7 +88,10 @@ pub(super) fn find(settings: &[&'static Setting], path: &str) -> Option<&'static
     found.copied()
 }
 
-fn with_members(data: &[&[&'static Setting]]) -> Vec<&'static Setting> {
+/// Returns the settings of all runs and those of `data`, with the groups of settings.
+fn with_members(
+    data: impl IntoIterator<Item = &'static [&'static Setting]>,
+) -> Vec<&'static Setting> {
     fn add(settings: &[&'static Setting], all: &mut Vec<&'static Setting>) {
         for setting in settings {
             all.push(setting);
@@ -97,7 +101,7 @@ fn with_members(data: &[&[&'static Setting]]) -> Vec<&'static Setting> {
         }
     }
     let mut all = vec![SEED, TASK];
-    for settings in data.iter().chain(&SECTIONS) {
+    for settings in data.into_iter().chain(SECTIONS) {
         add(settings, &mut all);
     }
     all
@@ -107,7 +111,7 @@ impl RunConfig {
     /// Returns the settings of this run's task and of all tasks, and the groups of settings, in the
     /// order of the sections.
     pub fn table(&self) -> Vec<&'static Setting> {
-        with_members(&[self.data.settings()])
+        with_members([self.data.settings()])
     }
 
     /// Checks the settings. If the data set needs no file, also fits the model to the data set, and

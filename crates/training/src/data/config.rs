@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::dataset::Dataset;
 use super::parallel::config::TextConfig;
-use super::synthetic::add::{self, AddConfig};
-use super::synthetic::annotated::{self, AnnotatedConfig};
-use super::synthetic::sequence::{self, SequenceConfig};
+use super::synthetic::add::{AddConfig, AddTask};
+use super::synthetic::annotated::{AnnotatedConfig, AnnotatedCopy};
+use super::synthetic::sequence::{Rule, SequenceConfig, SequenceTask};
 use crate::error::UsageError;
 use crate::setting::{Choices, Section, Setting, choice};
 
@@ -28,89 +28,75 @@ fn tasks() -> Choices {
     tasks.chain([text]).collect()
 }
 
-/// Defines [`DataConfig`], with a variant for each synthetic task, and [`SYNTHETIC_TASKS`].
-macro_rules! data_config {
-    ($($(#[$doc:meta])* $task:ident($settings:ty) = $entry:path;)*) => {
-        /// The data set of a run and its settings.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "task", rename_all = "kebab-case")]
-        pub enum DataConfig {
-            $($(#[$doc])* $task($settings),)*
-            /// Parallel corpora; see [`parallel`](super::parallel).
-            Text(Box<TextConfig>),
-            /// A data set that your own program defines. `config.json` has only its name, so other
-            /// programs cannot create the data set.
-            Custom {
-                /// Name of the task, with which the default names of its run folders begin.
-                title: String,
-            },
-        }
-
-        impl DataConfig {
-            /// Returns the task's name, with which the default names of its run folders begin.
-            pub fn name(&self) -> &str {
-                match self {
-                    $(Self::$task(_) => $entry.name,)*
-                    Self::Text(_) => "text",
-                    Self::Custom { title } => title,
-                }
-            }
-
-            /// Checks all settings that can be checked without reading a file. Returns the data
-            /// set if it needs no file.
-            ///
-            /// # Errors
-            ///
-            /// If a setting is wrong, or the data set belongs to another program.
-            pub fn check(&self) -> Result<Option<Box<dyn Dataset>>, UsageError> {
-                match self {
-                    $(Self::$task(settings) => ($entry.create)(settings).map(Some),)*
-                    Self::Text(config) => config.check().map(|()| None),
-                    Self::Custom { title } => {
-                        let expected = "is a task of another program, which must read this run itself";
-                        Err(UsageError::setting(TASK, title, expected))
-                    }
-                }
-            }
-        }
-
-        impl DataConfig {
-            /// Returns the settings of the task.
-            pub fn settings(&self) -> &'static [&'static Setting] {
-                match self {
-                    $(Self::$task(_) => <$settings>::SETTINGS,)*
-                    Self::Text(_) => TextConfig::SETTINGS,
-                    Self::Custom { .. } => &[],
-                }
-            }
-        }
-
-        /// The settings of each task.
-        pub(crate) const OF_TASKS: &[&[&Setting]] =
-            &[$(<$settings>::SETTINGS,)* TextConfig::SETTINGS];
-
-        /// The synthetic tasks, in the order in which the help of the program lists them.
-        pub const SYNTHETIC_TASKS: &[Preset] = &[$(Preset {
-            name: $entry.name,
-            summary: $entry.summary,
-            recipe: $entry.recipe,
-            data: || DataConfig::$task(($entry.settings)()),
-        },)*];
-    };
+/// The data set of a run and its settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "task", rename_all = "kebab-case")]
+pub enum DataConfig {
+    /// Random sequences; the target is the source.
+    Copy(SequenceConfig),
+    /// Random sequences; the target is the reversed source.
+    Reverse(SequenceConfig),
+    /// Random sequences; the target has the symbols of the source in increasing order.
+    Sort(SequenceConfig),
+    /// Sums of two numbers; see [`AddTask`].
+    Add(AddConfig),
+    /// The Annotated Transformer's copy task; see [`AnnotatedCopy`].
+    AnnotatedCopy(AnnotatedConfig),
+    /// Parallel corpora; see [`parallel`](super::parallel).
+    Text(Box<TextConfig>),
+    /// A data set that your own program defines. `config.json` has only its name, so other
+    /// programs cannot create the data set.
+    Custom {
+        /// Name of the task, with which the default names of its run folders begin.
+        title: String,
+    },
 }
 
-data_config! {
-    /// Random sequences; the target is the source.
-    Copy(SequenceConfig) = sequence::COPY;
-    /// Random sequences; the target is the reversed source.
-    Reverse(SequenceConfig) = sequence::REVERSE;
-    /// Random sequences; the target has the symbols of the source in increasing order.
-    Sort(SequenceConfig) = sequence::SORT;
-    /// Sums of two numbers; see [`AddTask`](super::synthetic::AddTask).
-    Add(AddConfig) = add::ADD;
-    /// The Annotated Transformer's copy task; see
-    /// [`AnnotatedCopy`](super::synthetic::AnnotatedCopy).
-    AnnotatedCopy(AnnotatedConfig) = annotated::ANNOTATED_COPY;
+impl DataConfig {
+    /// Returns the task's name, with which the default names of its run folders begin.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Copy(_) => "copy",
+            Self::Reverse(_) => "reverse",
+            Self::Sort(_) => "sort",
+            Self::Add(_) => "add",
+            Self::AnnotatedCopy(_) => "annotated-copy",
+            Self::Text(_) => "text",
+            Self::Custom { title } => title,
+        }
+    }
+
+    /// Returns the settings of the task.
+    pub fn settings(&self) -> &'static [&'static Setting] {
+        match self {
+            Self::Copy(_) | Self::Reverse(_) | Self::Sort(_) => SequenceConfig::SETTINGS,
+            Self::Add(_) => AddConfig::SETTINGS,
+            Self::AnnotatedCopy(_) => AnnotatedConfig::SETTINGS,
+            Self::Text(_) => TextConfig::SETTINGS,
+            Self::Custom { .. } => &[],
+        }
+    }
+
+    /// Checks all settings that can be checked without reading a file. Returns the data set if it
+    /// needs no file.
+    ///
+    /// # Errors
+    ///
+    /// If a setting is wrong, or the data set belongs to another program.
+    pub fn check(&self) -> Result<Option<Box<dyn Dataset>>, UsageError> {
+        Ok(Some(match self {
+            Self::Copy(config) => Box::new(SequenceTask::new(Rule::Copy, config)?),
+            Self::Reverse(config) => Box::new(SequenceTask::new(Rule::Reverse, config)?),
+            Self::Sort(config) => Box::new(SequenceTask::new(Rule::Sort, config)?),
+            Self::Add(config) => Box::new(AddTask::new(config)?),
+            Self::AnnotatedCopy(_) => Box::new(AnnotatedCopy::default()),
+            Self::Text(config) => return config.check().map(|()| None),
+            Self::Custom { title } => {
+                let expected = "is a task of another program, which must read this run itself";
+                return Err(UsageError::setting(TASK, title, expected));
+            }
+        }))
+    }
 }
 
 /// Name, description and settings of a preset.
@@ -125,6 +111,85 @@ pub struct Preset {
     /// Returns the task's default settings.
     pub data: fn() -> DataConfig,
 }
+
+/// The synthetic tasks, in the order in which the help of the program lists them, with settings
+/// that solve them on two CPU cores. Those that are not listed have their defaults, which solve the
+/// copy task.
+pub const SYNTHETIC_TASKS: &[Preset] = &[
+    Preset {
+        name: "copy",
+        summary: "The target is the source",
+        recipe: &[],
+        data: || DataConfig::Copy(SequenceConfig::DEFAULT),
+    },
+    Preset {
+        name: "reverse",
+        summary: "The target is the source backwards",
+        // A model learns sooner to tell learned positions apart than sinusoidal ones. Rotary
+        // positions alone cannot distinguish `7` from `7 7`, because attention over any number of
+        // equal values returns that value.
+        recipe: &[
+            "model.n_heads=4",
+            "model.positions=learned",
+            "optimization.schedule.factor=1",
+        ],
+        data: || DataConfig::Reverse(SequenceConfig::DEFAULT),
+    },
+    Preset {
+        name: "sort",
+        summary: "The target has the symbols of the source in increasing order",
+        recipe: &[
+            "data.symbols=16",
+            "data.max_length=12",
+            "model.n_heads=4",
+            "model.n_encoder_layers=2",
+            "model.n_decoder_layers=2",
+            "model.positions=learned",
+            // The model learns last to repeat symbols that occur several times, and needs many
+            // steps for this.
+            "optimization.steps=3000",
+            "optimization.schedule.factor=1",
+        ],
+        data: || DataConfig::Sort(SequenceConfig::DEFAULT),
+    },
+    Preset {
+        name: "add",
+        summary: "The target is the sum of two decimal numbers, digit by digit",
+        recipe: &[
+            "model.n_heads=4",
+            "model.n_encoder_layers=2",
+            "model.n_decoder_layers=2",
+            "model.positions=learned",
+            // The model learns carries over several digits last, and needs many steps for them.
+            "optimization.steps=3000",
+            "optimization.schedule.factor=0.4",
+            "optimization.schedule.warmup=200",
+        ],
+        data: || DataConfig::Add(AddConfig::DEFAULT),
+    },
+    Preset {
+        name: "annotated-copy",
+        summary: "The copy task of the Annotated Transformer, edition of 2018",
+        // Training has 10 epochs of 20 batches with 30 sequences each. After each epoch, 5 batches
+        // are evaluated.
+        recipe: &[
+            "model.d_model=512",
+            "model.n_heads=8",
+            "model.n_encoder_layers=2",
+            "model.n_decoder_layers=2",
+            "model.d_ff=2048",
+            "model.dropout=0.1",
+            "optimization.steps=200",
+            "optimization.batch_size=30",
+            "optimization.schedule.kind=noam",
+            "optimization.schedule.factor=1",
+            "optimization.schedule.warmup=400",
+            "evaluation.every=20",
+            "evaluation.validation_size=150",
+        ],
+        data: || DataConfig::AnnotatedCopy(AnnotatedConfig::DEFAULT),
+    },
+];
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,6 @@ pub mod synthetic;
 
 pub use batch::Batch;
 pub use codec::{Codec, EncodeError, Vocabularies};
-pub(crate) use config::OF_TASKS;
 pub use config::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
 pub use dataset::{Dataset, Limits, Scorer, TextScores};
 pub use example::{DataRng, Decoded, Example, generator};

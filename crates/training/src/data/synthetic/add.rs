@@ -5,29 +5,10 @@ use std::ops::RangeInclusive;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::entry::TaskEntry;
 use super::{Alphabet, SyntheticTask};
 use crate::data::DataRng;
 use crate::error::{UsageError, check_bounds};
 use crate::setting::{settings, whole};
-
-/// The task of adding two numbers.
-pub(crate) const ADD: TaskEntry<AddConfig> = TaskEntry {
-    name: "add",
-    summary: "The target is the sum of two decimal numbers, digit by digit",
-    settings: AddConfig::default,
-    create: |config| Ok(Box::new(AddTask::new(config)?)),
-    recipe: &[
-        "model.n_heads=4",
-        "model.n_encoder_layers=2",
-        "model.n_decoder_layers=2",
-        "model.positions=learned",
-        // The model learns carries over several digits last, and needs many steps for them.
-        "optimization.steps=3000",
-        "optimization.schedule.factor=0.4",
-        "optimization.schedule.warmup=200",
-    ],
-};
 
 settings! {
     /// Settings of an [`AddTask`].

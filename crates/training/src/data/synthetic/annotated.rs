@@ -4,35 +4,9 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::TaskEntry;
 use super::{Alphabet, SyntheticTask};
 use crate::data::DataRng;
 use crate::setting::settings;
-
-/// The Annotated Transformer's copy task.
-pub(crate) const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
-    name: "annotated-copy",
-    summary: "The copy task of the Annotated Transformer, edition of 2018",
-    settings: AnnotatedConfig::default,
-    create: |_| Ok(Box::new(AnnotatedCopy::default())),
-    // Training has 10 epochs of 20 batches with 30 sequences each. After each epoch, 5 batches are
-    // evaluated.
-    recipe: &[
-        "model.d_model=512",
-        "model.n_heads=8",
-        "model.n_encoder_layers=2",
-        "model.n_decoder_layers=2",
-        "model.d_ff=2048",
-        "model.dropout=0.1",
-        "optimization.steps=200",
-        "optimization.batch_size=30",
-        "optimization.schedule.kind=noam",
-        "optimization.schedule.factor=1",
-        "optimization.schedule.warmup=400",
-        "evaluation.every=20",
-        "evaluation.validation_size=150",
-    ],
-};
 
 settings! {
     /// Settings of [`AnnotatedCopy`], which has none.

@@ -4,7 +4,6 @@ pub mod add;
 pub mod alphabet;
 pub mod annotated;
 mod dataset;
-pub mod entry;
 pub mod sequence;
 pub mod task;
 
@@ -14,6 +13,5 @@ mod tests;
 pub use add::AddTask;
 pub use alphabet::Alphabet;
 pub use annotated::AnnotatedCopy;
-pub use entry::TaskEntry;
 pub use sequence::{Rule, SequenceConfig, SequenceTask};
 pub use task::{SyntheticTask, example, examples_of_length};

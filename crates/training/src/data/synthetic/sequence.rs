@@ -4,59 +4,11 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::TaskEntry;
 use super::task::has_all_splits;
 use super::{Alphabet, SyntheticTask};
 use crate::data::DataRng;
 use crate::error::{UsageError, check_bounds};
 use crate::setting::{settings, whole};
-
-/// The copy task.
-pub(crate) const COPY: TaskEntry<SequenceConfig> = TaskEntry {
-    name: "copy",
-    summary: "The target is the source",
-    settings: SequenceConfig::default,
-    create: |config| Ok(Box::new(SequenceTask::new(Rule::Copy, config)?)),
-    recipe: &[],
-};
-
-/// The reverse task.
-pub(crate) const REVERSE: TaskEntry<SequenceConfig> = TaskEntry {
-    name: "reverse",
-    summary: "The target is the source backwards",
-    settings: SequenceConfig::default,
-    create: |config| Ok(Box::new(SequenceTask::new(Rule::Reverse, config)?)),
-    // A model learns sooner to tell learned positions apart than sinusoidal ones. Rotary positions
-    // alone cannot distinguish `7` from `7 7`, because attention over any number of equal values
-    // returns that value.
-    recipe: &[
-        "model.n_heads=4",
-        "model.positions=learned",
-        "optimization.schedule.factor=1",
-    ],
-};
-
-/// The sort task, with half as many symbols as the copy task, and shorter sequences.
-pub(crate) const SORT: TaskEntry<SequenceConfig> = TaskEntry {
-    name: "sort",
-    summary: "The target has the symbols of the source in increasing order",
-    settings: || SequenceConfig {
-        symbols: 16,
-        max_length: 12,
-        ..SequenceConfig::default()
-    },
-    create: |config| Ok(Box::new(SequenceTask::new(Rule::Sort, config)?)),
-    recipe: &[
-        "model.n_heads=4",
-        "model.n_encoder_layers=2",
-        "model.n_decoder_layers=2",
-        "model.positions=learned",
-        // The model learns last to repeat symbols that occur several times, and needs many steps
-        // for this.
-        "optimization.steps=3000",
-        "optimization.schedule.factor=1",
-    ],
-};
 
 /// Rule that computes a target from its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
