@@ -93,26 +93,25 @@ fn references_are_the_texts_of_the_file() {
     let dataset = prepare(&mut config, &folder.path().join("cache"), 10).unwrap();
     let examples = dataset.held_out(0, Split::Test, 1000);
     assert_eq!(examples.len(), 10);
-    let scorer = dataset.scorer();
     let mut decoded = Vec::new();
     for (index, example) in examples.into_iter().enumerate() {
         let pair = pseudo_language(1, index as u64);
-        assert_eq!(scorer.reference(index, &example), pair.target);
+        assert_eq!(dataset.reference(index, &example), pair.target);
         let ids = dataset.codec().encode_source(&pair.source).unwrap();
         assert_eq!(ids, example.source);
         let output = dataset.codec().encode_target(&pair.target).unwrap();
-        assert!(scorer.accepts(index, &example, &output));
-        assert!(!scorer.accepts(index, &example, &output[..output.len() - 1]));
+        assert!(dataset.accepts(index, &example, &output));
+        assert!(!dataset.accepts(index, &example, &output[..output.len() - 1]));
         decoded.push(Decoded {
             example,
             output,
             is_exact: true,
         });
     }
-    let scores = scorer.text_scores(&decoded).unwrap();
+    let scores = dataset.text_scores(&decoded).unwrap();
     assert!((scores.bleu - 100.0).abs() < 1e-9 && (scores.chrf - 100.0).abs() < 1e-9);
     decoded[0].output.clear();
-    assert!(scorer.text_scores(&decoded).unwrap().chrf < 99.0);
+    assert!(dataset.text_scores(&decoded).unwrap().chrf < 99.0);
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn print_sample(
 ) -> Result<()> {
     let source = dataset.codec().decode_source(&decoded.example.source);
     output::result(&format!("source   {source}"))?;
-    let reference = dataset.scorer().reference(index, &decoded.example);
+    let reference = dataset.reference(index, &decoded.example);
     output::result(&format!("expected {reference}"))?;
     let text = dataset.codec().decode_target(&decoded.output);
     output::marked(&format!("decoded  {text}"), mark)

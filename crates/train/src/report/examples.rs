@@ -110,7 +110,7 @@ impl Examined {
 }
 
 fn sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Sample {
-    let reference = dataset.scorer().reference(index, &decoded.example);
+    let reference = dataset.reference(index, &decoded.example);
     let output = dataset.codec().decode_target(&decoded.output);
     let [reference, output] = marked(&reference, &output, decoded.is_exact);
     Sample {

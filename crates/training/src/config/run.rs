@@ -144,7 +144,7 @@ impl RunConfig {
     /// If a setting is wrong. The error names the first one.
     pub fn fit_to(&mut self, dataset: &dyn Dataset) -> Result<(), UsageError> {
         self.check_settings()?;
-        let has_bleu = dataset.scorer().text_scores(&[]).is_some();
+        let has_bleu = dataset.text_scores(&[]).is_some();
         UsageError::check(
             has_bleu || self.evaluation.best_by != BestBy::Bleu,
             EvaluationConfig::best_by,

@@ -1,4 +1,4 @@
-//! The interface of data sets and of the scorers that judge outputs.
+//! The interface of data sets.
 
 use std::path::Path;
 
@@ -31,14 +31,14 @@ impl Limits {
     }
 }
 
-/// Examples to train and evaluate on, with their codec and scorer.
+/// Examples to train and evaluate on, with their codec. Judges the outputs of a model, too.
 ///
 /// An implementation must be deterministic: with the same settings, the same arguments give the
 /// same examples in every process. For examples that are computed from a random seed, implement
 /// [`SyntheticTask`] instead; every synthetic task is a `Dataset`.
 ///
 /// ```
-/// use training::data::{Alphabet, Codec, Dataset, Example, Limits, Scorer, Split};
+/// use training::data::{Alphabet, Codec, Dataset, Example, Limits, Split};
 ///
 /// /// Three names and their initials.
 /// struct Initials(Alphabet);
@@ -69,12 +69,6 @@ impl Limits {
 ///         (0..n.min(3)).map(|index| self.example(index)).collect()
 ///     }
 ///
-///     fn scorer(&self) -> &dyn Scorer {
-///         self
-///     }
-/// }
-///
-/// impl Scorer for Initials {
 ///     fn accepts(&self, _index: usize, example: &Example, output: &[u32]) -> bool {
 ///         output == example.output(true)
 ///     }
@@ -87,7 +81,7 @@ impl Limits {
 /// let data = Initials(Alphabet::new(('a'..='z').map(String::from))?);
 /// let batch = data.batch(0, 2, 2);
 /// assert_eq!(data.codec().decode_source(&batch[0].source), "e v e");
-/// assert_eq!(data.scorer().reference(0, &batch[0]), "e");
+/// assert_eq!(data.reference(0, &batch[0]), "e");
 /// # Ok::<(), transformer::VocabularyError>(())
 /// ```
 pub trait Dataset: Send + Sync {
@@ -104,8 +98,19 @@ pub trait Dataset: Send + Sync {
     /// Returns up to `n` examples of a split; fewer if the split has too few.
     fn held_out(&self, seed: u64, split: Split, n: usize) -> Vec<Example>;
 
-    /// Returns the scorer that judges a model's outputs.
-    fn scorer(&self) -> &dyn Scorer;
+    /// Returns whether `output`, without begin and end symbol, is correct for `example`. `index` is
+    /// the index of the example in [`held_out`](Self::held_out).
+    fn accepts(&self, index: usize, example: &Example, output: &[u32]) -> bool;
+
+    /// Returns the reference text of `example`. `index` has the same meaning as in
+    /// [`accepts`](Self::accepts).
+    fn reference(&self, index: usize, example: &Example) -> String;
+
+    /// Returns the corpus scores of decoded examples; `None` if targets are not texts, so BLEU and
+    /// chrF do not apply. `decoded[i]` belongs to example `i` of [`held_out`](Self::held_out).
+    fn text_scores(&self, _decoded: &[Decoded]) -> Option<TextScores> {
+        None
+    }
 
     /// Returns the number of batches in an epoch, in which every training example occurs once;
     /// `None` if the data set has no epochs.
@@ -149,24 +154,6 @@ pub trait Dataset: Send + Sync {
     /// If the folder cannot be written.
     fn save(&self, _run: &Path) -> Result<()> {
         Ok(())
-    }
-}
-
-/// Judges a model's outputs.
-pub trait Scorer {
-    /// Returns whether `output`, without begin and end symbol, is correct for `example`.
-    ///
-    /// `index` is the index of the example in [`Dataset::held_out`].
-    fn accepts(&self, index: usize, example: &Example, output: &[u32]) -> bool;
-
-    /// Returns the reference text of `example`. `index` has the same meaning as in
-    /// [`accepts`](Self::accepts).
-    fn reference(&self, index: usize, example: &Example) -> String;
-
-    /// Returns the corpus scores of decoded examples; `None` if targets are not texts, so BLEU and
-    /// chrF do not apply. `decoded[i]` belongs to example `i` of [`Dataset::held_out`].
-    fn text_scores(&self, _decoded: &[Decoded]) -> Option<TextScores> {
-        None
     }
 }
 

@@ -21,7 +21,7 @@ pub mod synthetic;
 pub use batch::Batch;
 pub use codec::{Codec, EncodeError, Vocabularies};
 pub use config::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
-pub use dataset::{Dataset, Limits, Scorer, TextScores};
+pub use dataset::{Dataset, Limits, TextScores};
 pub use example::{DataRng, Decoded, Example, generator};
 pub use prepare::{open, prepare, reload};
 pub use share::StepShare;

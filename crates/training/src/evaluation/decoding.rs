@@ -107,7 +107,7 @@ pub fn decode(
 pub fn judge(dataset: &dyn Dataset, examples: &[Example], outputs: Vec<Vec<u32>>) -> Vec<Decoded> {
     let outputs = examples.iter().zip(outputs).enumerate();
     let judged = outputs.map(|(index, (example, output))| Decoded {
-        is_exact: dataset.scorer().accepts(index, example, &output),
+        is_exact: dataset.accepts(index, example, &output),
         example: example.clone(),
         output,
     });

@@ -43,7 +43,7 @@ impl Scores {
             loss: score.loss,
             token_accuracy: score.token_accuracy,
             exact_match: exact_match(&decoded),
-            texts: dataset.scorer().text_scores(&decoded),
+            texts: dataset.text_scores(&decoded),
         };
         Ok((scores, decoded))
     }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use transformer::generate::{GenerateDefaults, LengthLimit};
 
 use super::{BatchPlan, EpochOrder, Pair, TextConfig, TokenCache, TokenizerPair};
-use crate::data::{Codec, Dataset, Decoded, Example, Limits, Scorer, Split, TextScores};
+use crate::data::{Codec, Dataset, Decoded, Example, Limits, Split, TextScores};
 use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
 use crate::notes;
 
@@ -122,34 +122,6 @@ impl Dataset for ParallelDataset {
         examples.take(n).collect()
     }
 
-    fn scorer(&self) -> &dyn Scorer {
-        self
-    }
-
-    fn batches_per_epoch(&self) -> Option<usize> {
-        self.corpora.as_ref().map(|corpora| corpora.plan.batches())
-    }
-
-    fn batch_tokens(&self) -> Option<usize> {
-        Some(self.config.batch_tokens)
-    }
-
-    fn search(&self) -> GenerateDefaults {
-        match &self.config.pretrained {
-            Some(model) => model.search.clone(),
-            None => {
-                let tokenizer = &self.tokenizers.target;
-                GenerateDefaults::new(tokenizer.bos_id, Some(tokenizer.eos_id))
-            }
-        }
-    }
-
-    fn save(&self, run: &Path) -> Result<()> {
-        self.tokenizers.save(run)
-    }
-}
-
-impl Scorer for ParallelDataset {
     /// Returns whether the text of `output` is the reference. Token ids are not compared, because all
     /// unknown words have the same.
     fn accepts(&self, index: usize, example: &Example, output: &[u32]) -> bool {
@@ -177,5 +149,27 @@ impl Scorer for ParallelDataset {
             bleu: bleu.score().score,
             chrf: chrf.score(),
         })
+    }
+
+    fn batches_per_epoch(&self) -> Option<usize> {
+        self.corpora.as_ref().map(|corpora| corpora.plan.batches())
+    }
+
+    fn batch_tokens(&self) -> Option<usize> {
+        Some(self.config.batch_tokens)
+    }
+
+    fn search(&self) -> GenerateDefaults {
+        match &self.config.pretrained {
+            Some(model) => model.search.clone(),
+            None => {
+                let tokenizer = &self.tokenizers.target;
+                GenerateDefaults::new(tokenizer.bos_id, Some(tokenizer.eos_id))
+            }
+        }
+    }
+
+    fn save(&self, run: &Path) -> Result<()> {
+        self.tokenizers.save(run)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::task::distinct;
 use super::{SyntheticTask, example};
-use crate::data::{Codec, Dataset, Example, Limits, Scorer, Split};
+use crate::data::{Codec, Dataset, Example, Limits, Split};
 
 impl<T: SyntheticTask> Dataset for T {
     fn codec(&self) -> &dyn Codec {
@@ -31,16 +31,6 @@ impl<T: SyntheticTask> Dataset for T {
         distinct(examples, n)
     }
 
-    fn scorer(&self) -> &dyn Scorer {
-        self
-    }
-
-    fn synthetic(&self) -> Option<&dyn SyntheticTask> {
-        Some(self)
-    }
-}
-
-impl<T: SyntheticTask> Scorer for T {
     fn accepts(&self, _: usize, example: &Example, output: &[u32]) -> bool {
         SyntheticTask::accepts(self, example, output)
     }
@@ -48,5 +38,9 @@ impl<T: SyntheticTask> Scorer for T {
     fn reference(&self, _: usize, example: &Example) -> String {
         let has_eos = self.alphabet().eos_id().is_some();
         self.alphabet().decode_target(example.output(has_eos))
+    }
+
+    fn synthetic(&self) -> Option<&dyn SyntheticTask> {
+        Some(self)
     }
 }

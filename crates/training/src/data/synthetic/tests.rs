@@ -149,9 +149,9 @@ fn references_and_scores_are_those_of_the_task() {
     let task = sequences(Rule::Reverse, 9, 4);
     let one = &task.held_out(0, Split::Test, 1)[0];
     let reversed: Vec<u32> = one.source.iter().rev().copied().collect();
-    let scorer = task.scorer();
-    assert!(scorer.accepts(0, one, &reversed) && !scorer.accepts(0, one, &[]));
+    let dataset: &dyn Dataset = &task;
+    assert!(dataset.accepts(0, one, &reversed) && !dataset.accepts(0, one, &[]));
     let text = task.alphabet().decode_target(&reversed);
-    assert_eq!(scorer.reference(0, one), text);
-    assert_eq!(scorer.text_scores(&[]), None);
+    assert_eq!(dataset.reference(0, one), text);
+    assert_eq!(dataset.text_scores(&[]), None);
 }
