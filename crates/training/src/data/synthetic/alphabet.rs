@@ -28,8 +28,6 @@ pub struct Alphabet {
     tokens: Vec<String>,
     ids: HashMap<String, u32>,
     symbols: Range<u32>,
-    pad_id: u32,
-    bos_id: u32,
     eos_id: Option<u32>,
 }
 
@@ -45,39 +43,25 @@ impl Alphabet {
     ) -> Result<Self, VocabularyError> {
         let vocabulary = Vocabulary::new(names)?;
         let tokens = (0..).map_while(|id| vocabulary.token(id).map(String::from));
-        let (pad_id, bos_id) = (Vocabulary::PAD_ID, Vocabulary::BOS_ID);
         let (first, eos_id) = (Vocabulary::UNK_ID + 1, Some(Vocabulary::EOS_ID));
-        Ok(Self::from_tokens(
-            tokens.collect(),
-            first,
-            pad_id,
-            bos_id,
-            eos_id,
-        ))
+        Ok(Self::from_tokens(tokens.collect(), first, eos_id))
     }
 
     /// Creates an alphabet from all its tokens, which must differ. Tokens with ids from
-    /// `first_symbol` on are symbols. The begin symbol may be one of these symbols.
-    pub(super) fn from_tokens(
-        tokens: Vec<String>,
-        first_symbol: u32,
-        pad_id: u32,
-        bos_id: u32,
-        eos_id: Option<u32>,
-    ) -> Self {
+    /// `first_symbol` on are symbols. Padding and begin symbol have the ids of a [`Vocabulary`]; the
+    /// begin symbol may be one of the symbols.
+    pub(super) fn from_tokens(tokens: Vec<String>, first_symbol: u32, eos_id: Option<u32>) -> Self {
         Self {
             ids: tokens.iter().cloned().zip(0..).collect(),
             symbols: first_symbol..tokens.len() as u32,
             tokens,
-            pad_id,
-            bos_id,
             eos_id,
         }
     }
 
     /// Returns the id of the begin symbol, the first token of every target.
     pub fn bos_id(&self) -> u32 {
-        self.bos_id
+        Vocabulary::BOS_ID
     }
 
     /// Returns the id of the end symbol, the last token of every target; `None` if targets have
@@ -132,8 +116,8 @@ impl Codec for Alphabet {
         Vocabularies {
             source_size: self.tokens.len(),
             target_size: self.tokens.len(),
-            pad_ids: Sides::both(self.pad_id),
-            bos_id: self.bos_id,
+            pad_ids: Sides::both(Vocabulary::PAD_ID),
+            bos_id: self.bos_id(),
             eos_id: self.eos_id,
         }
     }

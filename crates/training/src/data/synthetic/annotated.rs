@@ -30,7 +30,7 @@ impl Default for AnnotatedCopy {
     fn default() -> Self {
         let tokens = (0..=Self::SYMBOLS).map(|id| id.to_string());
         Self {
-            alphabet: Alphabet::from_tokens(tokens.collect(), 1, 0, 1, None),
+            alphabet: Alphabet::from_tokens(tokens.collect(), 1, None),
         }
     }
 }
