@@ -16,11 +16,6 @@ pub struct Line {
 }
 
 impl Line {
-    /// Returns whether the line is empty or has only white space.
-    pub(crate) fn is_blank(&self) -> bool {
-        self.text.trim().is_empty()
-    }
-
     /// Returns an error about this line. `what` describes the problem.
     pub fn wrong(&self, what: impl Into<String>) -> UsageError {
         UsageError::new(format!("line {}", self.number), quote(&self.text), what)

@@ -9,7 +9,7 @@ use transformer::generate::{GenerateError, Hypothesis, TargetScore};
 
 use super::input::Line;
 use super::records::{Alignment, one_line};
-use super::request::Request;
+use super::request::{Request, encode};
 use super::work::{Generation, Work};
 use crate::data::Codec;
 use crate::error::UsageError;
@@ -73,10 +73,30 @@ impl<'a> Predictor<'a> {
     /// # Errors
     ///
     /// If a word is not a symbol of a data set without a tokeniser, if such a data set gets too
-    /// many symbols, if a text for a tokeniser has too many bytes, or if a line to be scored is not
-    /// `SOURCE<TAB>TARGET`.
+    /// many symbols, or if a line to be scored is not `SOURCE<TAB>TARGET`.
     pub fn request(&self, line: &Line) -> Result<Option<Request>, UsageError> {
-        Request::encode(self.run, line, self.is_score())
+        if line.text.trim().is_empty() {
+            return Ok(None);
+        }
+        let (text, target) = if self.is_score() {
+            match line.text.split_once('\t') {
+                Some((source, target)) if !target.contains('\t') => (source, target),
+                _ => return Err(line.wrong("must be SOURCE<TAB>TARGET, with one tab")),
+            }
+        } else {
+            (&line.text[..], "")
+        };
+        let source = encode(self.run, line, "source", text)?;
+        let target = encode(self.run, line, "target", target)?;
+        if source.is_empty() {
+            return Err(line.wrong("has no source before its tab"));
+        }
+        Ok(Some(Request {
+            line: line.number,
+            text: text.into(),
+            source,
+            target,
+        }))
     }
 
     /// Returns the result of each request as text, with line breaks.
@@ -304,18 +324,17 @@ fn sources(requests: &[Request]) -> Vec<&[u32]> {
 /// names it by its path. If an output is not finite, the new error names the line of its request,
 /// unless `requests` is empty.
 fn error_of(requests: &[Request], error: GenerateError) -> anyhow::Error {
-    let line = match (&error, requests) {
-        (GenerateError::NotFinite { sequence, .. }, [_, ..]) => Some(requests[*sequence].line),
-        _ => None,
-    };
-    match (error, line) {
-        (GenerateError::Config(error), _) => {
+    match error {
+        GenerateError::Config(error) => {
             let expected = format!("must be {}", error.expected);
             UsageError::argument(error.field, error.value, expected).into()
         }
-        (GenerateError::Input(error), _) => error.into(),
-        (error, Some(line)) => anyhow::Error::new(error).context(format!("line {line}")),
-        (error, None) => error.into(),
+        GenerateError::Input(error) => error.into(),
+        GenerateError::NotFinite { sequence, .. } if sequence < requests.len() => {
+            let line = format!("line {}", requests[sequence].line);
+            anyhow::Error::new(error).context(line)
+        }
+        error => error.into(),
     }
 }
 

@@ -21,49 +21,14 @@ pub struct Request {
     pub target: Vec<u32>,
 }
 
-impl Request {
-    /// Encodes a line for the model of a run; returns `None` for a blank line. If the data set has
-    /// a tokeniser, a text with too many tokens for the model is truncated, with a warning.
-    ///
-    /// `has_target` says whether the line has the form `SOURCE<TAB>TARGET`.
-    ///
-    /// # Errors
-    ///
-    /// If a word is not a symbol of a data set without a tokeniser, if such a data set gets too
-    /// many symbols, or if `has_target` is true and the line has another form.
-    pub(super) fn encode(
-        run: &TrainedRun,
-        line: &Line,
-        has_target: bool,
-    ) -> Result<Option<Self>, UsageError> {
-        if line.is_blank() {
-            return Ok(None);
-        }
-        let (text, target) = if has_target {
-            match line.text.split_once('\t') {
-                Some((source, target)) if !target.contains('\t') => (source, target),
-                _ => return Err(line.wrong("must be SOURCE<TAB>TARGET, with one tab")),
-            }
-        } else {
-            (&line.text[..], "")
-        };
-        let source = encode(run, line, "source", text)?;
-        let target = encode(run, line, "target", target)?;
-        if source.is_empty() {
-            return Err(line.wrong("has no source before its tab"));
-        }
-        Ok(Some(Self {
-            line: line.number,
-            text: text.into(),
-            source,
-            target,
-        }))
-    }
-}
-
 /// Encodes the source or the target of a line. `side` is `source` or `target`. A side with too many
 /// tokens for the model is truncated if the data set says so; otherwise it is an error.
-fn encode(run: &TrainedRun, line: &Line, side: &str, text: &str) -> Result<Vec<u32>, UsageError> {
+pub(super) fn encode(
+    run: &TrainedRun,
+    line: &Line,
+    side: &str,
+    text: &str,
+) -> Result<Vec<u32>, UsageError> {
     let (codec, is_source) = (run.dataset.codec(), side == "source");
     let encoded = if is_source {
         codec.encode_source(text)
