@@ -135,7 +135,6 @@ impl Tokenizer {
     /// Returns the tokeniser of `inner`, which was parsed from `json`, the content of `path`.
     fn from_parsed(mut inner: Inner, mut json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        parts::check(&inner).map_err(wrong)?;
         let used: HashSet<u32> = inner.get_vocab(true).into_values().collect();
         let vocab_size = used.iter().max().map_or(0, |&id| id as usize + 1);
         // To write the file again, the tokenizers library needs memory for every id up to the
@@ -147,9 +146,6 @@ impl Tokenizer {
         }
         // In a text, the name of a special token is ordinary text: `<eos>` does not end a sequence.
         inner.set_encode_special_tokens(true);
-        inner.with_padding(None);
-        let without = inner.with_truncation(None);
-        without.map_err(|error| wrong(error.to_string()))?;
         let mut added = Vec::new();
         let mut special = |names: &[&'static str]| {
             if let Some(id) = names.iter().find_map(|name| inner.token_to_id(name)) {
@@ -212,14 +208,14 @@ impl Tokenizer {
             ));
         }
         let encoding = contain(|| self.inner.encode_fast(text, self.template.is_some()));
-        match encoding.map(|result| result.map_err(|error| error.to_string())) {
-            Ok(Ok(encoding)) => match &self.template {
+        match encoding {
+            Ok(encoding) => match &self.template {
                 Some(template) => template.ids(&encoding, &self.inner),
                 None => self.ids(&encoding),
             },
             // This is unlikely, except for the tokeniser of a pretrained model: all others have
             // encoded the texts in `STRANGE` when they were read.
-            Ok(Err(error)) | Err(error) => {
+            Err(error) => {
                 let what = "the tokeniser cannot encode a text, which becomes the unknown token";
                 notes::warn(&format!("{what} ({error})"));
                 self.unk_id.into_iter().collect()
@@ -311,7 +307,7 @@ impl Tokenizer {
                 self.inner.decode(ids, skips_special)
             }
         });
-        text.ok().and_then(Result::ok).unwrap_or_default()
+        text.unwrap_or_default()
     }
 
     /// Returns the text of words and punctuation. A blank is put between two tokens where encoding

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokenizers::{ModelWrapper, Tokenizer as Inner};
 
+use super::parts;
 use crate::contain::contain;
 
 /// Message about a file that is not a `tokenizer.json`.
@@ -20,13 +21,13 @@ struct Checked {
     decoder: Value,
 }
 
-/// Parses the content of a `tokenizer.json`. Switches dropout of BPE's merges off, with which a text
-/// would have other ids each time.
+/// Parses the content of a `tokenizer.json`, and checks its parts. Switches padding and truncation
+/// off, and dropout of BPE's merges, with which a text would have other ids each time.
 ///
 /// # Errors
 ///
-/// In the cases of [`check_content`], if the tokenizers library panics, or if `json` is not a
-/// `tokenizer.json`.
+/// In the cases of [`check_content`] and [`parts::check`], if the tokenizers library panics, or if
+/// `json` is not a `tokenizer.json`.
 pub(super) fn parse(json: &[u8]) -> Result<Inner, String> {
     check_content(json)?;
     let parsed = contained(|| Inner::from_bytes(json))?;
@@ -38,13 +39,18 @@ pub(super) fn parse(json: &[u8]) -> Result<Inner, String> {
         bpe.dropout = None;
         inner.with_model(bpe);
     }
+    parts::check(&inner)?;
+    inner.with_padding(None);
+    let without = inner.with_truncation(None);
+    without.map_err(|error| error.to_string())?;
     Ok(inner)
 }
 
 /// Calls the tokenizers library. If it panics, returns the panic as a reason to reject the
 /// `tokenizer.json`.
 pub(super) fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
-    contain(call).map_err(|panic| format!("cannot be used by the tokenizers library ({panic})"))
+    let result = contain(|| Ok::<T, String>(call()));
+    result.map_err(|panic| format!("cannot be used by the tokenizers library ({panic})"))
 }
 
 /// Returns an error, which is the reason, if the tokenizers library cannot use a `tokenizer.json`.

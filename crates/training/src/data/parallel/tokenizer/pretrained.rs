@@ -8,7 +8,7 @@ use tokenizers::Tokenizer as Inner;
 use super::config::Texts;
 use super::content;
 use super::template::{Language, Template, is_language, no_language};
-use super::{JOINT, PAD, Tokenizer, UNK, parts, read_json};
+use super::{JOINT, PAD, Tokenizer, UNK, read_json};
 use crate::contain::contain;
 use crate::data::parallel::pretrained::PretrainedConfig;
 use crate::error::UsageError;
@@ -28,20 +28,14 @@ impl Tokenizer {
         side: Texts,
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", parsed.path.display(), what);
-        let PretrainedTokenizer {
-            path: _,
-            inner,
-            largest_id,
-            sha256,
-            json,
-        } = parsed;
+        let inner = &parsed.inner;
         let Some(end_id) = model.search.eos_id else {
             return Err(wrong(
                 "cannot end texts: the model has no eos_token_id".into(),
             ));
         };
         let size = model.vocab_size;
-        if let Some(id) = largest_id.filter(|&id| id as usize >= size) {
+        if let Some(id) = parsed.largest_id.filter(|&id| id as usize >= size) {
             let what = format!("has the token id {id}, but the model has {size} tokens");
             return Err(wrong(what));
         }
@@ -67,12 +61,7 @@ impl Tokenizer {
             },
             suffix: Vec::new(),
         };
-        let encoded = contain(|| {
-            inner
-                .encode_fast("a", true)
-                .map_err(|error| error.to_string())
-        });
-        let encoded = encoded.unwrap_or_else(Err);
+        let encoded = contain(|| inner.encode_fast("a", true));
         let encoded = encoded.map_err(|error| wrong(format!("cannot encode a text ({error})")))?;
         let template = template.with_suffix(&encoded, inner);
         check_special_tokens(inner, &template, [model.pad_id, end_id]).map_err(wrong)?;
@@ -84,8 +73,8 @@ impl Tokenizer {
             unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
             is_words: false,
             template: Some(template),
-            sha256: sha256.clone(),
-            json: json.clone(),
+            sha256: parsed.sha256.clone(),
+            json: parsed.json.clone(),
             inner: inner.clone(),
         })
     }
@@ -114,11 +103,7 @@ impl PretrainedTokenizer {
         let path = folder.join(JOINT);
         let json = read_json(&path)?;
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let mut inner = content::parse(&json).map_err(wrong)?;
-        parts::check(&inner).map_err(wrong)?;
-        inner.with_padding(None);
-        let without = inner.with_truncation(None);
-        without.map_err(|error| wrong(error.to_string()))?;
+        let inner = content::parse(&json).map_err(wrong)?;
         // `get_vocab` copies the whole vocabulary. The largest id is found here, before the caller
         // reads the weights of the model, so that the copy and the weights are not in memory
         // together.

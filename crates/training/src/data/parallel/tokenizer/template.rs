@@ -73,12 +73,8 @@ impl Template {
 fn language_of(encoding: &Encoding, tokenizer: &Tokenizer) -> Option<usize> {
     let added = encoding.get_special_tokens_mask();
     let mut ids = encoding.get_ids().iter().zip(added);
-    ids.position(|(&id, &is_added)| is_added == 1 && names_language(id, tokenizer))
-}
-
-fn names_language(id: u32, tokenizer: &Tokenizer) -> bool {
-    let name = tokenizer.id_to_token(id);
-    name.is_some_and(|name| is_language(&name))
+    let name = |id: u32| tokenizer.id_to_token(id).unwrap_or_default();
+    ids.position(|(&id, &is_added)| is_added == 1 && is_language(&name(id)))
 }
 
 /// Returns whether a token names a language: `eng_Latn`, `en_XX`, or `__en__`.

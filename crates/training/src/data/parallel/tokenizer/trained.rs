@@ -45,8 +45,7 @@ impl Tokenizer {
             return Err(error);
         }
         let kind = config.kind.name();
-        let trained = trained.map(|result| result.map_err(|error| error.to_string()));
-        if let Err(error) = trained.unwrap_or_else(Err) {
+        if let Err(error) = trained {
             let blank = format!("cannot be trained: all {name} are blank");
             UsageError::check(has_text.into_inner(), TokenizerConfig::kind, kind, blank)?;
             let too_small = format!("is too small to train a tokeniser on the {name}");
