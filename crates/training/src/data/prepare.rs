@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use super::parallel::dataset::ParallelDataset;
-use super::parallel::prepare::name_file;
 use super::{DataConfig, Dataset};
 
 /// Prepares the data set of a new run. For texts, makes the paths of corpora, tokeniser files and
@@ -38,7 +37,7 @@ pub fn prepare(
     };
     text.make_paths_absolute()?;
     let dataset = ParallelDataset::prepare(text, caches, eval_size);
-    let dataset = dataset.map_err(|error| name_file(text, error))?;
+    let dataset = dataset.map_err(|error| text.name_file(error))?;
     **text = dataset.config.clone();
     Ok(Box::new(dataset))
 }
@@ -60,7 +59,7 @@ pub fn reload(
     };
     let mut dataset = ParallelDataset::open(run, text)?;
     let loaded = dataset.reload(caches, eval_size);
-    loaded.map_err(|error| name_file(text, error))?;
+    loaded.map_err(|error| text.name_file(error))?;
     Ok(Box::new(dataset))
 }
 

@@ -23,17 +23,6 @@ choices! {
     }
 }
 
-impl Overlong {
-    /// Returns what happens to pairs with too many tokens, as the word that messages use: `skipped`
-    /// or `truncated`.
-    pub(super) fn description(self) -> &'static str {
-        match self {
-            Self::Drop => "skipped",
-            Self::Cut => "truncated",
-        }
-    }
-}
-
 settings! {
     /// Settings of a [`ParallelDataset`](super::ParallelDataset).
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,7 +80,7 @@ impl TextConfig {
         }
     }
 
-    /// Returns the paths of the corpora's files. A corpus without files has one that is empty.
+    /// Returns the paths of the corpora's files.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.train.files().chain(self.valid.files())
     }
@@ -125,7 +114,10 @@ impl TextConfig {
 
     /// If an error is about a corpus or a tokeniser file of these settings, replaces its subject by
     /// the setting that names the file. Returns any other error unchanged.
-    pub fn name_file(&self, mut error: UsageError) -> UsageError {
+    pub fn name_file(&self, mut error: anyhow::Error) -> anyhow::Error {
+        let Some(usage) = error.downcast_mut::<UsageError>() else {
+            return error;
+        };
         let tokenizer = &self.tokenizer;
         let files = [
             (Some(&self.train.source), TrainSettings::source),
@@ -135,21 +127,20 @@ impl TextConfig {
             (tokenizer.source_file.as_ref(), TokenizerConfig::source_file),
             (tokenizer.target_file.as_ref(), TokenizerConfig::target_file),
         ];
-        let is_file = |path: &PathBuf| path.display().to_string() == error.value;
+        let is_file = |path: &PathBuf| path.display().to_string() == usage.value;
         let mut files = files.into_iter();
-        let is_of_file = matches!(&error.subject, Subject::Other(name) if ["corpus", "tokeniser"].contains(&name.as_str()));
+        let is_of_file = matches!(&usage.subject, Subject::Other(name) if name == "corpus" || name == "tokeniser");
         if let Some((_, setting)) = files.find(|(path, _)| is_of_file && path.is_some_and(is_file))
         {
-            error.subject = Subject::Setting(setting);
+            usage.subject = Subject::Setting(setting);
         }
         error
     }
 
-    /// Returns whether the source or the target of a pair has more tokens than its `max_length`.
-    /// `ids` has the token ids of the source, then those of the target.
-    pub(super) fn is_overlong(&self, ids: &[Vec<u32>; 2]) -> bool {
-        let limits = self.max_length.each();
-        ids.iter().zip(limits).any(|(ids, most)| ids.len() > most)
+    /// Returns whether the source or the target of a pair, with these numbers of tokens, has more
+    /// than its `max_length`.
+    pub(super) fn is_overlong(&self, [source, target]: [usize; 2]) -> bool {
+        source > self.max_length.source || target > self.max_length.target
     }
 
     /// Makes the paths of corpora, tokeniser files and caches absolute, so that a run can be
@@ -250,7 +241,7 @@ mod tests {
         config.tokenizer.target_file = Some("b".into());
         let named = |subject: &str, value: &str| {
             config
-                .name_file(UsageError::new(subject, value, "x"))
+                .name_file(UsageError::new(subject, value, "x").into())
                 .to_string()
         };
         assert_eq!(named("corpus", "a"), "data.train.source a: x");

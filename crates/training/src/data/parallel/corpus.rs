@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::lines::{Lines, check_regular, wrong};
+use super::lines::{Lines, wrong};
 use super::tokenizer::LONGEST_TEXT;
 use crate::error::{UsageError, quote};
 use crate::files::unique::Unique;
@@ -112,19 +112,11 @@ pub struct CorpusStats {
 }
 
 impl Corpus {
-    /// Returns the paths of the files.
+    /// Returns the paths of the files, of which a corpus without sources has none.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let files = std::iter::once(&self.source).chain(&self.target);
+        let files = files.filter(|_| !self.source.as_os_str().is_empty());
         files.map(PathBuf::as_path)
-    }
-
-    /// Rejects files that cannot be read more than once, such as pipes.
-    ///
-    /// # Errors
-    ///
-    /// If a file does not exist, or cannot be read more than once.
-    pub fn check(&self) -> Result<(), UsageError> {
-        self.files().try_for_each(check_regular)
     }
 
     /// Opens the files and returns an iterator over their pairs.

@@ -20,19 +20,17 @@ impl Fingerprints {
     pub(super) fn of(config: &TextConfig) -> Result<Self, UsageError> {
         Ok(Self {
             train: fingerprints(&config.train)?,
-            ..Self::of_validation(config)?
+            valid: fingerprints(&config.valid)?,
         })
     }
 
     /// Returns the fingerprints of the files that the validation pairs are read from.
     pub(super) fn of_validation(config: &TextConfig) -> Result<Self, UsageError> {
-        let (mut train, mut valid) = (Vec::new(), Vec::new());
         if config.has_validation_corpus() {
-            valid = fingerprints(&config.valid)?;
-        } else {
-            train = fingerprints(&config.train)?;
+            let (train, valid) = (Vec::new(), fingerprints(&config.valid)?);
+            return Ok(Self { train, valid });
         }
-        Ok(Self { train, valid })
+        Self::of(config)
     }
 
     /// Returns the hash that identifies the training corpus, and the one that identifies the

@@ -13,7 +13,7 @@ pub mod dataset;
 mod fingerprints;
 mod held_out;
 mod lines;
-pub(super) mod prepare;
+mod prepare;
 pub mod pretrained;
 pub mod tokenizer;
 pub mod tokenizer_pair;

@@ -9,7 +9,7 @@ use super::cache_folder::lock;
 use super::dataset::Corpora;
 use super::fingerprints::Fingerprints;
 use super::held_out::HeldOut;
-use super::lines::wrong;
+use super::lines::{check_regular, wrong};
 use super::train_tokenizers::read_or_train;
 use super::{
     BatchPlan, Corpus, CorpusStats, Overlong, Pair, ParallelDataset, TextConfig, TokenCache,
@@ -32,9 +32,8 @@ impl ParallelDataset {
         config.check()?;
         let caches = caches_of(config, caches);
         // Quick checks come before the slow work.
-        config.train.check()?;
+        config.files().try_for_each(check_regular)?;
         if config.has_validation_corpus() {
-            config.valid.check()?;
             for pair in config.valid.read(config.read_options())? {
                 pair?;
             }
@@ -45,7 +44,7 @@ impl ParallelDataset {
         let fingerprints = Fingerprints::of(config)?;
         // The settings may be those of an earlier run.
         if let Err(error) = fingerprints.check(config) {
-            let error = config.name_file(error);
+            let error = config.name_file(error.into());
             notes::warn(&format!("{error}, or is another one: this run differs"));
         }
         let held_out = held_out.as_ref();
@@ -87,10 +86,7 @@ impl ParallelDataset {
                         --from FOLDER`, with its folder and a corpus";
             return Err(UsageError::new("the run", "", what).into());
         }
-        config.train.check()?;
-        if config.has_validation_corpus() {
-            config.valid.check()?;
-        }
+        config.files().try_for_each(check_regular)?;
         let fingerprints = Fingerprints::of(config)?;
         fingerprints.check(config).map_err(|error| {
             let expected = format!("{}: put it back, or begin a new run", error.expected);
@@ -135,10 +131,7 @@ impl ParallelDataset {
         note_stats(&config.train, &cache.stats);
         let pairs = u32::try_from(cache.pairs());
         let pairs = pairs.context("a corpus has at most 4294967295 pairs")?;
-        let is_long = |pair: &u32| {
-            let lengths = cache.lengths(*pair as usize);
-            lengths.into_iter().zip(most).any(|(n, most)| n > most)
-        };
+        let is_long = |pair: &u32| config.is_overlong(cache.lengths(*pair as usize));
         let is_held_out = |pair: u32| held_out.is_some_and(|chosen| chosen.has(pair.into()));
         let long = (0..pairs).filter(is_long).count();
         note_long(config, long, &format!("of {pairs} pairs"));
@@ -207,7 +200,7 @@ impl ParallelDataset {
             && let Some(pair) = pairs.next().transpose()?
         {
             let ids = self.tokenizers.encode(&pair);
-            let is_long = config.is_overlong(&ids);
+            let is_long = config.is_overlong(ids.each_ref().map(Vec::len));
             long += usize::from(is_long);
             if !is_long || config.overlong == Overlong::Cut {
                 chosen.push((pair, self.example(ids)));
@@ -246,7 +239,10 @@ fn too_long(corpus: &Corpus, most: Sides<usize>, purpose: &str) -> UsageError {
 
 fn note_long(config: &TextConfig, long: usize, pairs: &str) {
     if long > 0 {
-        let done = config.overlong.description();
+        let done = match config.overlong {
+            Overlong::Drop => "skipped",
+            Overlong::Cut => "truncated",
+        };
         let most = match config.max_length.each() {
             [source, target] if source == target => format!("a side of more than {source} tokens"),
             [source, target] => {
@@ -266,12 +262,4 @@ fn note_stats(corpus: &Corpus, stats: &CorpusStats) {
 
 fn caches_of(config: &TextConfig, caches: &Path) -> PathBuf {
     config.cache.clone().unwrap_or_else(|| caches.into())
-}
-
-/// Replaces the subject of an error about a file by the setting that names the file.
-pub(in crate::data) fn name_file(config: &TextConfig, error: anyhow::Error) -> anyhow::Error {
-    match error.downcast::<UsageError>() {
-        Ok(error) => config.name_file(error).into(),
-        Err(error) => error,
-    }
 }
