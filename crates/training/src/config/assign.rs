@@ -90,8 +90,7 @@ impl RunConfig {
     pub fn settings(&self) -> Vec<(&'static Setting, Value)> {
         let config = self.to_json();
         let value = |path: &str| {
-            let mut keys = path.split('.');
-            let value = keys.try_fold(&config, |value, key| value.get(key));
+            let value = config.pointer(&format!("/{}", path.replace('.', "/")));
             value.cloned().unwrap_or_default()
         };
         let table = self.table().into_iter();

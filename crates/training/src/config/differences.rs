@@ -1,6 +1,6 @@
 //! Compares the settings of several configurations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -74,19 +74,14 @@ fn visit(value: &Value, path: &str, found: &mut Settings) {
 /// Returns the paths of the settings that are not the same in all configurations, in alphabetical
 /// order. Numbers are compared by their values: 1 is the same as 1.0.
 pub fn differing<'a>(all: &[&'a Settings]) -> Vec<&'a str> {
-    let mut paths: Vec<&str> = all
-        .iter()
-        .flat_map(|it| it.keys())
-        .map(String::as_str)
-        .collect();
-    paths.sort_unstable();
-    paths.dedup();
-    paths.retain(|path| {
+    let paths: BTreeSet<&String> = all.iter().flat_map(|settings| settings.keys()).collect();
+    let differs = |path: &&str| {
         let mut values = all.iter().map(|settings| settings.get(*path));
         let first = values.next().flatten();
         values.any(|value| !is_same(first, value))
-    });
-    paths
+    };
+    let paths = paths.into_iter().map(String::as_str);
+    paths.filter(differs).collect()
 }
 
 fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
