@@ -35,34 +35,22 @@ settings! {
 }
 
 impl Schedule {
-    /// Returns a schedule whose learning rate falls with the inverse square root of the step.
-    pub const fn noam(factor: f64, warmup: usize) -> Self {
-        Self {
-            kind: ScheduleKind::Noam,
-            ..Self::linear(factor, warmup)
-        }
-    }
-
-    /// Returns a schedule whose learning rate falls linearly after the warm-up.
-    pub const fn linear(factor: f64, warmup: usize) -> Self {
-        Self {
-            factor,
-            warmup,
-            ..Self::DEFAULT
-        }
-    }
-
     /// Returns the learning rate of step `step`, counted from 1. `steps` is the total number of
     /// steps, and `d_model` is the width of the model.
     ///
     /// ```
-    /// use training::config::Schedule;
+    /// use training::config::{Schedule, ScheduleKind};
     ///
-    /// let schedule = Schedule::noam(1.0, 4000);
+    /// let mut schedule = Schedule {
+    ///     kind: ScheduleKind::Noam,
+    ///     factor: 1.0,
+    ///     warmup: 4000,
+    ///     ..Schedule::DEFAULT
+    /// };
     /// let peak = schedule.rate(4000, 100_000, 512);
     /// assert!((peak - 6.99e-4).abs() < 1e-6);
     ///
-    /// let schedule = Schedule { learning_rate: Some(1e-3), ..schedule };
+    /// schedule.learning_rate = Some(1e-3);
     /// assert_eq!(schedule.rate(1000, 100_000, 512), 1e-3 / 4.0);
     /// ```
     pub fn rate(self, step: usize, steps: usize, d_model: usize) -> f64 {
@@ -93,9 +81,18 @@ impl Schedule {
 mod tests {
     use super::*;
 
+    fn schedule(kind: ScheduleKind, factor: f64, warmup: usize) -> Schedule {
+        Schedule {
+            kind,
+            factor,
+            warmup,
+            ..Schedule::DEFAULT
+        }
+    }
+
     #[test]
     fn noam_follows_the_papers_formula() {
-        let noam = Schedule::noam(1.0, 4000);
+        let noam = schedule(ScheduleKind::Noam, 1.0, 4000);
         // The expected peak is 512^-0.5 * 4000^-0.5, for the paper's `d_model` and warm-up.
         let peak = noam.rate(4000, 0, 512);
         assert!((peak - 6.987_712e-4).abs() < 1e-9, "{peak}");
@@ -106,8 +103,8 @@ mod tests {
     #[test]
     fn linear_rises_to_noams_peak_and_falls_to_almost_nothing() {
         let (factor, warmup) = (2.0, 100);
-        let noam = Schedule::noam(factor, warmup);
-        let linear = Schedule::linear(factor, warmup);
+        let noam = schedule(ScheduleKind::Noam, factor, warmup);
+        let linear = schedule(ScheduleKind::Linear, factor, warmup);
         let rate = |step| linear.rate(step, 1000, 64);
         assert!((rate(100) - noam.rate(100, 1000, 64)).abs() < 1e-12);
         assert!((rate(50) - rate(100) / 2.0).abs() < 1e-12);
@@ -116,11 +113,8 @@ mod tests {
 
     #[test]
     fn cosine_falls_slowly_at_first_and_at_last() {
-        let linear = Schedule::linear(2.0, 100);
-        let cosine = Schedule {
-            kind: ScheduleKind::Cosine,
-            ..linear
-        };
+        let [linear, cosine] =
+            [ScheduleKind::Linear, ScheduleKind::Cosine].map(|kind| schedule(kind, 2.0, 100));
         let rate = |step| cosine.rate(step, 1000, 64);
         let peak = linear.rate(100, 1000, 64);
         assert!((rate(50) - peak / 2.0).abs() < 1e-12);

@@ -150,7 +150,7 @@ fn warm_restart(config: &RunConfig, earlier: &OptimizationConfig, step: usize) -
 
 #[cfg(test)]
 mod tests {
-    use training::config::Schedule;
+    use training::config::{Schedule, ScheduleKind};
 
     use super::*;
 
@@ -164,13 +164,13 @@ mod tests {
             };
             warm_restart(config, &earlier, step)
         };
-        config.optimization.schedule = Schedule::linear(1.0, 100);
+        config.optimization.schedule = Schedule::DEFAULT;
         config.optimization.steps = 2000;
         let text = warning(&config, 1000, 1000).unwrap();
         assert!(text.contains("from 1000 to 2000"), "{text}");
         assert_eq!(warning(&config, 2000, 1000), None);
         assert_eq!(warning(&config, 1000, 50), None);
-        config.optimization.schedule = Schedule::noam(1.0, 100);
+        config.optimization.schedule.kind = ScheduleKind::Noam;
         assert_eq!(warning(&config, 1000, 1000), None);
     }
 }

@@ -143,7 +143,8 @@ impl RunConfig {
         config.optimization.label_smoothing = 0.0;
         config.optimization.schedule = Schedule {
             learning_rate: Some(1e-4),
-            ..Schedule::linear(1.0, 100)
+            factor: 1.0,
+            ..Schedule::DEFAULT
         };
         config
     }

@@ -9,7 +9,7 @@ use super::division::LARGE;
 use super::{Ending, Event, Observer, Stepper, Trainer};
 use crate::collective::Alone;
 use crate::collective::tests::ranks;
-use crate::config::{RunConfig, Schedule};
+use crate::config::{RunConfig, Schedule, ScheduleKind};
 use crate::data::DataConfig;
 use crate::data::synthetic::SequenceConfig;
 use crate::run::RunFolder;
@@ -22,7 +22,12 @@ fn small() -> RunConfig {
         max_length: 7,
     });
     config.model = config.model.with_d_model(16).with_d_ff(24);
-    config.optimization.schedule = Schedule::noam(1.0, 4);
+    config.optimization.schedule = Schedule {
+        kind: ScheduleKind::Noam,
+        factor: 1.0,
+        warmup: 4,
+        ..Schedule::DEFAULT
+    };
     config.optimization.steps = 6;
     config.optimization.batch_size = 32;
     config.evaluation.validation_size = 5;
