@@ -48,24 +48,23 @@ impl BatchPlan {
             let lengths = [source.max(target), source, target];
             (lengths.map(|length| length as u32), pair)
         };
-        let mut keys: Vec<_> = pairs.map(key).collect();
+        let mut keys: Vec<([u32; 3], u32)> = pairs.map(key).collect();
         keys.sort_unstable();
-        let sorted: Vec<u32> = keys.into_iter().map(|(_, pair)| pair).collect();
         let mut plan = Self {
-            groups: Vec::new(),
+            sorted: keys.iter().map(|(_, pair)| *pair).collect(),
+            groups: vec![0],
             batches: vec![0],
             tokens: 0,
             positions: 0,
-            sorted: Vec::new(),
         };
+        let mut end_of_group = 0;
+        for group in keys.chunk_by(|a, b| a.0 == b.0) {
+            end_of_group += group.len() as u32;
+            plan.groups.push(end_of_group);
+        }
         let (mut begin, mut longest) = (0, [0, 0]);
-        let mut last = None;
-        for (position, &pair) in sorted.iter().enumerate() {
-            let [source, target] = lengths(pair);
-            if last != Some([source, target]) {
-                plan.groups.push(position as u32);
-                last = Some([source, target]);
-            }
+        for (position, (key, _)) in keys.iter().enumerate() {
+            let [_, source, target] = key.map(|length| length as usize);
             let with = [source.max(longest[0]), target.max(longest[1])];
             let rows = position - begin + 1;
             if rows > 1 && rows * with[0].max(with[1]) > batch_tokens {
@@ -78,13 +77,11 @@ impl BatchPlan {
             }
             plan.tokens += (source + target) as u64;
         }
-        let end = sorted.len();
+        let end = keys.len();
         plan.positions += ((end - begin) * (longest[0] + longest[1])) as u64;
-        plan.groups.push(end as u32);
         if end > 0 {
             plan.batches.push(end as u32);
         }
-        plan.sorted = sorted;
         plan
     }
 
