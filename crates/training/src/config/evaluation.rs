@@ -57,8 +57,7 @@ impl BestBy {
     pub fn field(self) -> &'static str {
         match self {
             Self::Loss => "valid_loss",
-            Self::ExactMatch => "exact_match",
-            Self::Bleu => "bleu",
+            Self::ExactMatch | Self::Bleu => self.name(),
         }
     }
 

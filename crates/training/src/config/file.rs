@@ -60,12 +60,10 @@ fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
         return Ok(());
     }
     let (given, checked) = (flat(file), flat(&checked.to_json()));
-    for setting in config.table() {
-        if let Some(given) = given.get(setting.path).filter(|_| setting.is_derived)
-            && let Some(derived) = checked
-                .get(setting.path)
-                .filter(|derived| *derived != given)
-        {
+    let table = config.table().into_iter();
+    for setting in table.filter(|setting| setting.is_derived) {
+        let both = given.get(setting.path).zip(checked.get(setting.path));
+        if let Some((given, derived)) = both.filter(|(given, derived)| given != derived) {
             return Err(format!(
                 "{setting} is {given}, but follows from the task: {derived}; leave it out"
             ));

@@ -189,19 +189,11 @@ impl RunConfig {
     }
 
     fn check_settings(&self) -> Result<(), UsageError> {
-        let Self {
-            seed: _,
-            data: _,
-            model,
-            optimization,
-            evaluation,
-            checkpointing,
-            execution,
-        } = self;
+        let (model, optimization) = (&self.model, &self.optimization);
         check_bounds(optimization)?;
-        check_bounds(evaluation)?;
-        check_bounds(checkpointing)?;
-        check_bounds(execution)?;
+        check_bounds(&self.evaluation)?;
+        check_bounds(&self.checkpointing)?;
+        check_bounds(&self.execution)?;
         if serde_json::from_value::<Self>(json(self)).ok().as_ref() != Some(self) {
             let expected = "must be finite: JSON has neither NaN nor infinity";
             return Err(UsageError::new("numbers", "", expected));
@@ -214,7 +206,7 @@ impl RunConfig {
             let expected = format!("must be at most {most}, the smaller of {width} and {inner}");
             UsageError::check(rank <= most, LoraConfig::rank, rank, expected)?;
         }
-        execution.check()
+        self.execution.check()
     }
 
     /// Rejects models of more than about 4e9 parameters, and batches whose hidden states or logits
