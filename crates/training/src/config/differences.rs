@@ -52,23 +52,16 @@ pub fn with_sides(config: &Value) -> Settings {
 
 /// Returns all values in the JSON of a `config.json`, by their paths.
 pub(crate) fn flat(config: &Value) -> Settings {
-    let mut found = Settings::new();
-    visit(config, "", &mut found);
-    found
-}
-
-fn visit(value: &Value, path: &str, found: &mut Settings) {
-    let Value::Object(keys) = value else {
-        found.insert(path.into(), value.clone());
-        return;
+    let Value::Object(keys) = config else {
+        return Settings::from([(String::new(), config.clone())]);
     };
-    for (key, value) in keys {
-        let path = match path {
-            "" => key.clone(),
-            _ => format!("{path}.{key}"),
-        };
-        visit(value, &path, found);
-    }
+    let nested = keys.iter().flat_map(|(key, value)| {
+        flat(value).into_iter().map(move |(path, value)| {
+            let dot = if path.is_empty() { "" } else { "." };
+            (format!("{key}{dot}{path}"), value)
+        })
+    });
+    nested.collect()
 }
 
 /// Returns the paths of the settings that are not the same in all configurations, in alphabetical

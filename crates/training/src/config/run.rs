@@ -226,22 +226,15 @@ impl RunConfig {
         );
         let width = ModelSettings::d_model;
         UsageError::check(parameters <= MOST, width, model.d_model, expected)?;
-        let max_len = model.max_len;
-        let (setting, value, tokens, which) = match batch_tokens {
-            Some(tokens) => {
-                let setting = TextConfig::batch_tokens;
-                (setting, tokens, tokens.max(max_len), String::new())
-            }
-            None => {
-                let (setting, size) =
-                    (OptimizationConfig::batch_size, self.optimization.batch_size);
-                let which = format!("with sequences of {max_len} tokens ");
-                (setting, size, size * max_len, which)
-            }
+        let (max_len, size) = (model.max_len, self.optimization.batch_size);
+        let (setting, value, tokens) = match batch_tokens {
+            Some(tokens) => (TextConfig::batch_tokens, tokens, tokens.max(max_len)),
+            None => (OptimizationConfig::batch_size, size, size * max_len),
         };
         let elements = tokens as f64 * d.max(f).max(v);
-        let expected =
-            format!("{which}makes activations of {elements:.0e} elements, must be at most 4e9");
+        let expected = format!(
+            "with sequences of {max_len} tokens makes activations of {elements:.0e} elements, must be at most 4e9"
+        );
         UsageError::check(elements <= MOST, setting, value, expected)
     }
 }

@@ -245,14 +245,12 @@ impl<'a> Predictor<'a> {
 
     /// Returns the maximum number of tokens of the output for a request.
     fn max_output(&self, request: &Request) -> usize {
-        let Work::Generate(Generation {
-            config, extends, ..
-        }) = &self.work
-        else {
+        let Work::Generate(generation) = &self.work else {
             return 0;
         };
+        let config = &generation.config;
         // Without an end symbol, the model cannot end an output, so `extends` is ignored.
-        if *extends && config.eos_id.is_some() {
+        if generation.extends && config.eos_id.is_some() {
             let (limits, model) = (self.run.dataset.limits(), &self.run.config.model);
             max_output(request.source.len(), config.max_length, &limits, model)
         } else {
