@@ -17,14 +17,11 @@ pub struct Sides<T> {
     pub target: T,
 }
 
-impl<T> Sides<T> {
+impl<T: Copy> Sides<T> {
     /// Returns `Sides` with the same value for sources and targets.
-    pub fn both(value: T) -> Self
-    where
-        T: Clone,
-    {
+    pub fn both(value: T) -> Self {
         Self {
-            source: value.clone(),
+            source: value,
             target: value,
         }
     }

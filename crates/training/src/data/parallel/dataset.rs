@@ -70,12 +70,8 @@ impl Dataset for ParallelDataset {
     }
 
     fn limits(&self) -> Limits {
-        let of_model = self
-            .config
-            .pretrained
-            .as_ref()
-            .map(|model| model.max_tokens);
-        let most = of_model.unwrap_or(usize::MAX);
+        let model = self.config.pretrained.as_ref();
+        let most = model.map_or(usize::MAX, |model| model.max_tokens);
         let suffix = self.tokenizers.source.suffix().len();
         Limits {
             source: (self.config.max_length.source + suffix).min(most),
@@ -160,12 +156,10 @@ impl Dataset for ParallelDataset {
     }
 
     fn search(&self) -> GenerateDefaults {
+        let target = &self.tokenizers.target;
         match &self.config.pretrained {
             Some(model) => model.search.clone(),
-            None => {
-                let tokenizer = &self.tokenizers.target;
-                GenerateDefaults::new(tokenizer.bos_id, Some(tokenizer.eos_id))
-            }
+            None => GenerateDefaults::new(target.bos_id, Some(target.eos_id)),
         }
     }
 

@@ -69,18 +69,13 @@ impl Lines {
 
     /// Returns an error about the line that was read last.
     pub(super) fn wrong(&self, what: &str) -> UsageError {
-        wrong(&self.path, format!("line {} {what}", self.number()))
-    }
-
-    /// Returns the number of lines read so far.
-    pub(super) fn number(&self) -> u64 {
-        self.reader.number()
+        wrong(&self.path, format!("line {} {what}", self.reader.number()))
     }
 
     /// Reads the rest of the file and returns the total number of its lines.
     pub(super) fn count(&mut self) -> Result<u64, UsageError> {
         self.lossy = true;
         while self.next()?.is_some() {}
-        Ok(self.number())
+        Ok(self.reader.number())
     }
 }

@@ -63,30 +63,22 @@ impl SequenceTask {
     /// If a setting is out of its bounds, or there are too few different sequences to hold some
     /// out.
     pub fn new(rule: Rule, config: &SequenceConfig) -> Result<Self, UsageError> {
-        let &SequenceConfig {
-            symbols,
-            min_length,
-            max_length,
-        } = config;
         check_bounds(config)?;
+        let (shortest, longest) = (config.min_length, config.max_length);
         let (least, most) = (SequenceConfig::min_length, SequenceConfig::max_length);
-        let expected = format!("must be at most {most} ({max_length})");
-        UsageError::check(min_length <= max_length, least, min_length, expected)?;
-        let names = (1..=symbols).map(|n| n.to_string());
+        let expected = format!("must be at most {most} ({longest})");
+        UsageError::check(shortest <= longest, least, shortest, expected)?;
+        let names = (1..=config.symbols).map(|n| n.to_string());
         let task = Self {
             rule,
             alphabet: Alphabet::new(names).expect("numbers are different words"),
-            lengths: min_length..=max_length,
+            lengths: shortest..=longest,
         };
         let expected = format!(
-            "with lengths {min_length} to {max_length} there are too few different sequences to hold some out: raise it or {most}"
+            "with lengths {shortest} to {longest} there are too few different sequences to hold some out: raise it or {most}"
         );
-        UsageError::check(
-            has_all_splits(&task),
-            SequenceConfig::symbols,
-            symbols,
-            expected,
-        )?;
+        let (is_valid, setting) = (has_all_splits(&task), SequenceConfig::symbols);
+        UsageError::check(is_valid, setting, config.symbols, expected)?;
         Ok(task)
     }
 }

@@ -68,12 +68,9 @@ settings! {
 
 impl TokenizerConfig {
     /// Returns settings of byte-level BPE with at most `vocab_size` tokens in each vocabulary.
-    pub const fn new(vocab_size: usize) -> Self {
+    pub fn new(vocab_size: usize) -> Self {
         Self {
-            vocab_size: Sides {
-                source: vocab_size,
-                target: vocab_size,
-            },
+            vocab_size: Sides::both(vocab_size),
             ..Self::DEFAULT
         }
     }
