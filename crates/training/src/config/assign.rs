@@ -34,12 +34,8 @@ impl RunConfig {
     pub fn with(&self, path: &str, text: &str) -> Result<Self, UsageError> {
         let table = self.table();
         let Some(setting) = find(&table, path) else {
-            let of_others = super::setting_at(path);
-            return Err(match of_others {
-                Some(setting) => {
-                    let expected = self.not_of_task();
-                    UsageError::setting(setting, text, expected)
-                }
+            return Err(match super::setting_at(path) {
+                Some(setting) => UsageError::setting(setting, text, self.not_of_task()),
                 None => UsageError::new(path, "", not_a_setting(&table, path)),
             });
         };
@@ -106,10 +102,8 @@ impl RunConfig {
 
     fn not_of_task(&self) -> String {
         let settings = self.data.settings().iter();
-        let flags: Vec<&str> = settings
-            .filter(|setting| setting.flag.is_some())
-            .map(|setting| setting.name())
-            .collect();
+        let flags = settings.filter_map(|setting| Some(setting.flag?.name));
+        let flags: Vec<&str> = flags.collect();
         let known = if flags.is_empty() {
             "no settings".into()
         } else {

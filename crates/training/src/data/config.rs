@@ -19,13 +19,9 @@ pub const TASK: &Setting =
 
 /// Returns the names and summaries of all tasks.
 fn tasks() -> Choices {
-    let text = (
-        "text".into(),
-        "The target is the translation of a text".into(),
-    );
-    let tasks = SYNTHETIC_TASKS.iter();
-    let tasks = tasks.map(|task| (task.name.into(), task.summary.into()));
-    tasks.chain([text]).collect()
+    let synthetic = SYNTHETIC_TASKS.iter().map(|task| (task.name, task.summary));
+    let all = synthetic.chain([("text", "The target is the translation of a text")]);
+    all.map(|(name, help)| (name.into(), help.into())).collect()
 }
 
 /// The data set of a run and its settings.
