@@ -116,11 +116,10 @@ impl ParallelDataset {
         fingerprints: &Fingerprints,
         held_out: Option<&HeldOut>,
     ) -> Result<()> {
+        self.validation = Mutex::new(self.validation(eval_size, held_out, true)?);
         let config = &self.config;
         let most = config.max_length.each();
         let tokenizers = [&*self.tokenizers.source, &*self.tokenizers.target];
-        self.validation = Mutex::new(self.validation(eval_size, held_out, true)?);
-        let config = &self.config;
         let cache = TokenCache::open_or_make(
             caches,
             &config.train,
@@ -249,8 +248,7 @@ fn note_long(config: &TextConfig, long: usize, pairs: &str) {
                 format!("a source of more than {source} tokens or a target of more than {target}")
             }
         };
-        let what = format!("have {most}: {done}");
-        notes::note(&format!("{long} {pairs} {what}"));
+        notes::note(&format!("{long} {pairs} have {most}: {done}"));
     }
 }
 

@@ -39,9 +39,13 @@ impl Tokenizer {
             let what = format!("has the token id {id}, but the model has {size} tokens");
             return Err(wrong(what));
         }
-        let (language, flag) = match side {
-            Texts::Targets => (&model.target_language, "--target-lang"),
-            _ => (&model.source_language, "--source-lang"),
+        let (language, flag, prefix) = match side {
+            Texts::Targets => (
+                &model.target_language,
+                "--target-lang",
+                &model.search.prefix[..],
+            ),
+            _ => (&model.source_language, "--source-lang", &[][..]),
         };
         let language = match language {
             Some(name) => match inner.token_to_id(name) {
@@ -55,10 +59,7 @@ impl Tokenizer {
         };
         let template = Template {
             language,
-            prefix: match side {
-                Texts::Targets => model.search.prefix.clone(),
-                _ => Vec::new(),
-            },
+            prefix: prefix.to_vec(),
             suffix: Vec::new(),
         };
         let encoded = contain(|| inner.encode_fast("a", true));
