@@ -100,8 +100,9 @@ fn lengths(value: &Value) -> Result<Value, String> {
         if (1..=MAX_LENGTH).contains(&number) {
             Ok(number)
         } else {
-            let bounds = format!("at least 1 and at most {MAX_LENGTH}");
-            Err(format!("a length must be {bounds}"))
+            Err(format!(
+                "a length must be at least 1 and at most {MAX_LENGTH}"
+            ))
         }
     };
     let text = match value {

@@ -217,11 +217,9 @@ impl<'a> Predictor<'a> {
         let text = one_line(&self.codec().decode_target(&target));
         // A later token can change text that has already been printed: for example, `n't` joins the
         // word before it. The whole text is then printed again from the change on.
-        let pairs = text.char_indices().zip(printed.chars());
-        let mut changes = pairs.skip_while(|((_, new), old)| new == old);
-        let begin = changes
-            .next()
-            .map_or(printed.len(), |((index, _), _)| index);
+        let mut pairs = text.char_indices().zip(printed.chars());
+        let change = pairs.find(|((_, new), old)| new != old);
+        let begin = change.map_or(printed.len(), |((index, _), _)| index);
         let rest = text.get(begin..).unwrap_or_default();
         print(&format!("{rest}\n"))
     }

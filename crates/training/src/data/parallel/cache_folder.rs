@@ -80,9 +80,7 @@ pub(super) fn lock(folder: &Path) -> Result<File> {
         Err(TryLockError::Error(_)) => return Ok(file),
     }
     for entry in fs::read_dir(folder).with_context(cannot)?.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if is_temporary(&name) {
+        if is_temporary(&entry.file_name().to_string_lossy()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
