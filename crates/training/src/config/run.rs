@@ -189,11 +189,20 @@ impl RunConfig {
     }
 
     fn check_settings(&self) -> Result<(), UsageError> {
-        let (model, optimization) = (&self.model, &self.optimization);
+        // Without `..`, so that a new section is not forgotten.
+        let Self {
+            seed: _,
+            data: _,
+            model,
+            optimization,
+            evaluation,
+            checkpointing,
+            execution,
+        } = self;
         check_bounds(optimization)?;
-        check_bounds(&self.evaluation)?;
-        check_bounds(&self.checkpointing)?;
-        check_bounds(&self.execution)?;
+        check_bounds(evaluation)?;
+        check_bounds(checkpointing)?;
+        check_bounds(execution)?;
         if serde_json::from_value::<Self>(json(self)).ok().as_ref() != Some(self) {
             let expected = "must be finite: JSON has neither NaN nor infinity";
             return Err(UsageError::new("numbers", "", expected));
@@ -206,7 +215,7 @@ impl RunConfig {
             let expected = format!("must be at most {most}, the smaller of {width} and {inner}");
             UsageError::check(rank <= most, LoraConfig::rank, rank, expected)?;
         }
-        self.execution.check()
+        execution.check()
     }
 
     /// Rejects models of more than about 4e9 parameters, and batches whose hidden states or logits
