@@ -1,0 +1,183 @@
+//! Byte-pair encoding: adjacent symbols are merged, the pair with the highest score first
+//! (Sennrich et al. 2016, <https://arxiv.org/abs/1508.07909>).
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::normalizer::first_char;
+use crate::trie::Trie;
+use crate::vocabulary::Vocabulary;
+use crate::{Kind, Segment};
+
+/// Deeper splits of unused pieces are not followed, as in SentencePiece.
+const MAX_DEPTH: usize = 100;
+
+/// A part of the text, in a doubly linked list. A symbol that was merged into its left neighbour
+/// is empty.
+#[derive(Clone, Copy, Debug)]
+struct Symbol {
+    start: usize,
+    end: usize,
+    previous: Option<usize>,
+    next: Option<usize>,
+    /// Where the trie of texts has this symbol; `None` if no piece begins with it.
+    node: Option<u32>,
+    /// A user-defined symbol is not merged.
+    frozen: bool,
+}
+
+impl Symbol {
+    fn len(&self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// A pair of symbols that may be merged. The highest score is first, then the leftmost pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Pair {
+    /// The score as an integer of the same order.
+    score: i32,
+    left: Reverse<usize>,
+    right: usize,
+    /// Length of both symbols together, which differs after one of them was merged.
+    length: usize,
+    /// Where the trie of texts has both symbols together.
+    node: u32,
+}
+
+/// Returns an integer that orders scores as [`f32::total_cmp`] does.
+fn order(score: f32) -> i32 {
+    let bits = score.to_bits() as i32;
+    bits ^ (((bits >> 31) as u32) >> 1) as i32
+}
+
+/// Segments normalised text.
+pub(crate) fn segment(vocabulary: &Vocabulary, text: &str) -> Vec<Segment> {
+    let mut search = Search {
+        vocabulary,
+        text,
+        symbols: symbols(vocabulary, text),
+        pairs: BinaryHeap::new(),
+        splits: HashMap::new(),
+    };
+    for right in 1..search.symbols.len() {
+        search.offer(Some(right - 1), Some(right));
+    }
+    search.merge();
+    let mut segments = Vec::with_capacity(text.len() / 4 + 1);
+    for symbol in &search.symbols {
+        if symbol.len() > 0 {
+            search.split(symbol.start, symbol.end, 0, &mut segments);
+        }
+    }
+    segments
+}
+
+/// Returns the user-defined symbols and the other characters of a text.
+fn symbols(vocabulary: &Vocabulary, text: &str) -> Vec<Symbol> {
+    let mut symbols = Vec::with_capacity(text.len());
+    let mut start = 0;
+    while start < text.len() {
+        let rest = &text[start..];
+        let user_defined = vocabulary.user_defined.as_ref();
+        let frozen = user_defined.and_then(|texts| texts.longest_prefix(rest));
+        let end = start + frozen.unwrap_or_else(|| first_char(rest));
+        let index = symbols.len();
+        symbols.push(Symbol {
+            start,
+            end,
+            previous: index.checked_sub(1),
+            next: Some(index + 1).filter(|_| end < text.len()),
+            node: vocabulary
+                .texts
+                .descendant(Trie::ROOT, &text.as_bytes()[start..end]),
+            frozen: frozen.is_some(),
+        });
+        start = end;
+    }
+    symbols
+}
+
+struct Search<'a> {
+    vocabulary: &'a Vocabulary,
+    text: &'a str,
+    symbols: Vec<Symbol>,
+    pairs: BinaryHeap<Pair>,
+    /// For each unused piece that two symbols made up, the length of the left one.
+    splits: HashMap<u32, usize>,
+}
+
+impl Search<'_> {
+    /// Adds a pair of neighbours if it is a piece.
+    fn offer(&mut self, left: Option<usize>, right: Option<usize>) {
+        let (Some(left), Some(right)) = (left, right) else {
+            return;
+        };
+        let (first, second) = (self.symbols[left], self.symbols[right]);
+        if first.frozen || second.frozen {
+            return;
+        }
+        let texts = &self.vocabulary.texts;
+        let second_text = &self.text.as_bytes()[second.start..second.end];
+        let node = first
+            .node
+            .and_then(|node| texts.descendant(node, second_text));
+        let Some((node, id)) = node.and_then(|node| Some((node, texts.value(node)?))) else {
+            return;
+        };
+        let entry = self.vocabulary.entry(id);
+        if entry.kind == Kind::Unused {
+            self.splits.insert(id, first.len());
+        }
+        self.pairs.push(Pair {
+            score: order(entry.score),
+            left: Reverse(left),
+            right,
+            length: first.len() + second.len(),
+            node,
+        });
+    }
+
+    /// Merges pairs until there are none.
+    fn merge(&mut self) {
+        while let Some(pair) = self.pairs.pop() {
+            let left = pair.left.0;
+            let (first, second) = (self.symbols[left], self.symbols[pair.right]);
+            let is_current = first.len() > 0 && second.len() > 0;
+            if !is_current || first.len() + second.len() != pair.length {
+                continue;
+            }
+            self.symbols[left] = Symbol {
+                end: second.end,
+                next: second.next,
+                node: Some(pair.node),
+                ..first
+            };
+            self.symbols[pair.right].end = second.start;
+            if let Some(next) = second.next {
+                self.symbols[next].previous = Some(left);
+            }
+            self.offer(first.previous, Some(left));
+            self.offer(Some(left), second.next);
+        }
+    }
+
+    /// Adds a symbol to the segments. Unused pieces are split again into what they were made of.
+    fn split(&self, start: usize, end: usize, depth: usize, segments: &mut Vec<Segment>) {
+        let id = self.vocabulary.texts.get(&self.text[start..end]);
+        let unused = id.filter(|&id| self.vocabulary.entry(id).kind == Kind::Unused);
+        match unused.map(|id| self.splits.get(&id)) {
+            Some(Some(length)) if depth <= MAX_DEPTH => {
+                self.split(start, start + length, depth + 1, segments);
+                self.split(start + length, end, depth + 1, segments);
+            }
+            // This unused piece is a single character.
+            Some(None) if depth <= MAX_DEPTH => segments.push(Segment {
+                start,
+                end,
+                id: None,
+            }),
+            _ => segments.push(Segment { start, end, id }),
+        }
+    }
+}
