@@ -58,13 +58,13 @@ pub(crate) fn segment(vocabulary: &Vocabulary, unknown_score: f32, text: &str) -
     let mut last = 0;
     let mut start = 0;
     while start < text.len() {
-        let sum = paths[start].score;
+        let mut sum = paths[start].score;
         if sum.abs() > MAX_SUM {
             for path in &mut paths[start..=last] {
                 path.score -= sum;
             }
+            sum = 0.0;
         }
-        let sum = paths[start].score;
         let character = first_char(&text[start..]);
         let mut has_character = false;
         let mut node = Trie::ROOT;
