@@ -32,14 +32,14 @@ impl Symbol {
     }
 }
 
-/// A pair of symbols that may be merged. The highest score is first, then the leftmost pair.
+/// A symbol that may be merged with the next one. The highest score is first, then the leftmost
+/// symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
     /// The score as an integer of the same order.
     score: i32,
     left: Reverse<usize>,
-    right: usize,
-    /// Length of both symbols together, which differs after one of them was merged.
+    /// Length of both symbols together. If it has changed, the pair is outdated.
     length: usize,
     /// Where the trie of texts has both symbols together.
     node: u32,
@@ -60,8 +60,8 @@ pub(crate) fn segment(vocabulary: &Vocabulary, text: &str) -> Vec<Segment> {
         pairs: BinaryHeap::new(),
         splits: HashMap::new(),
     };
-    for right in 1..search.symbols.len() {
-        search.offer(Some(right - 1), Some(right));
+    for left in 0..search.symbols.len() {
+        search.offer(left);
     }
     search.merge();
     let mut segments = Vec::with_capacity(text.len() / 4 + 1);
@@ -79,8 +79,7 @@ fn symbols(vocabulary: &Vocabulary, text: &str) -> Vec<Symbol> {
     let mut start = 0;
     while start < text.len() {
         let rest = &text[start..];
-        let user_defined = vocabulary.user_defined.as_ref();
-        let frozen = user_defined.and_then(|texts| texts.longest_prefix(rest));
+        let frozen = vocabulary.user_defined.longest_prefix(rest);
         let end = start + frozen.unwrap_or_else(|| first_char(rest));
         let index = symbols.len();
         symbols.push(Symbol {
@@ -108,12 +107,13 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Adds a pair of neighbours if it is a piece.
-    fn offer(&mut self, left: Option<usize>, right: Option<usize>) {
-        let (Some(left), Some(right)) = (left, right) else {
+    /// Adds the pair of a symbol and the next one if it is a piece.
+    fn offer(&mut self, left: usize) {
+        let first = self.symbols[left];
+        let Some(right) = first.next else {
             return;
         };
-        let (first, second) = (self.symbols[left], self.symbols[right]);
+        let second = self.symbols[right];
         if first.frozen || second.frozen {
             return;
         }
@@ -132,7 +132,6 @@ impl Search<'_> {
         self.pairs.push(Pair {
             score: order(entry.score),
             left: Reverse(left),
-            right,
             length: first.len() + second.len(),
             node,
         });
@@ -142,9 +141,12 @@ impl Search<'_> {
     fn merge(&mut self) {
         while let Some(pair) = self.pairs.pop() {
             let left = pair.left.0;
-            let (first, second) = (self.symbols[left], self.symbols[pair.right]);
-            let is_current = first.len() > 0 && second.len() > 0;
-            if !is_current || first.len() + second.len() != pair.length {
+            let first = self.symbols[left];
+            let Some(right) = first.next else {
+                continue;
+            };
+            let second = self.symbols[right];
+            if first.len() == 0 || first.len() + second.len() != pair.length {
                 continue;
             }
             self.symbols[left] = Symbol {
@@ -153,12 +155,14 @@ impl Search<'_> {
                 node: Some(pair.node),
                 ..first
             };
-            self.symbols[pair.right].end = second.start;
+            self.symbols[right].end = second.start;
             if let Some(next) = second.next {
                 self.symbols[next].previous = Some(left);
             }
-            self.offer(first.previous, Some(left));
-            self.offer(Some(left), second.next);
+            if let Some(previous) = first.previous {
+                self.offer(previous);
+            }
+            self.offer(left);
         }
     }
 

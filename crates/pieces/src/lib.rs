@@ -45,9 +45,9 @@ use std::path::Path;
 
 pub use error::Error;
 
-use model::{Model, TrainerSpec};
+use model::{Entry, Model, TrainerSpec};
 use normalizer::Normalizer;
-use vocabulary::Vocabulary;
+use vocabulary::{Unknown, Vocabulary};
 
 /// The algorithm by which a model segments text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,15 +202,13 @@ impl SentencePiece {
             unknown
         });
         for Segment { start, end, id } in segments {
-            match (id, &self.vocabulary.bytes, self.vocabulary.unk_id) {
-                (Some(id), ..) => piece(id, start, end),
-                (None, Some(bytes), _) => {
+            match (id, &self.vocabulary.unknown) {
+                (Some(id), _) | (None, &Unknown::Piece(id)) => piece(id, start, end),
+                (None, Unknown::Bytes(ids)) => {
                     for &byte in &normalized.as_bytes()[start..end] {
-                        piece(bytes[usize::from(byte)], start, end);
+                        piece(ids[usize::from(byte)], start, end);
                     }
                 }
-                (None, None, Some(id)) => piece(id, start, end),
-                (None, None, None) => unreachable!("a model has an unknown piece or bytes"),
             }
         }
     }
@@ -240,8 +238,8 @@ impl SentencePiece {
 
     /// Normalizes `text` as [`encode`](Self::encode) does before it segments the text.
     pub fn normalize(&self, text: &str) -> String {
-        self.normalizer
-            .normalize(text, self.vocabulary.user_defined.as_ref())
+        let protected = Some(&self.vocabulary.user_defined);
+        self.normalizer.normalize(text, protected)
     }
 
     /// Returns the number of pieces.
@@ -253,10 +251,13 @@ impl SentencePiece {
         self.vocabulary.entries.len()
     }
 
+    fn entry(&self, id: u32) -> Option<&Entry> {
+        self.vocabulary.entries.get(id as usize)
+    }
+
     /// Returns the text of a piece.
     pub fn piece(&self, id: u32) -> Option<&str> {
-        let entry = self.vocabulary.entries.get(id as usize)?;
-        Some(&entry.text)
+        self.entry(id).map(|entry| &entry.text[..])
     }
 
     /// Returns the id of a piece; `None` if the vocabulary does not have it.
@@ -266,14 +267,12 @@ impl SentencePiece {
 
     /// Returns the score of a piece. In a unigram model, it is the logarithm of a probability.
     pub fn score(&self, id: u32) -> Option<f32> {
-        let entry = self.vocabulary.entries.get(id as usize)?;
-        Some(entry.score)
+        self.entry(id).map(|entry| entry.score)
     }
 
     /// Returns the kind of a piece.
     pub fn kind(&self, id: u32) -> Option<Kind> {
-        let entry = self.vocabulary.entries.get(id as usize)?;
-        Some(entry.kind)
+        self.entry(id).map(|entry| entry.kind)
     }
 
     /// Returns the id of the unknown piece.

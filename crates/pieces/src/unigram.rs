@@ -12,7 +12,7 @@ const UNKNOWN_PENALTY: f32 = 10.0;
 const MAX_SUM: f32 = 100_000.0;
 
 /// The best segmentation of a beginning of the text, by its last segment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Path {
     score: f32,
     /// Where the last segment starts; `None` if no segment ends here.
@@ -46,14 +46,7 @@ pub(crate) fn unknown_score(vocabulary: &Vocabulary) -> f32 {
 /// Segments normalised text.
 pub(crate) fn segment(vocabulary: &Vocabulary, unknown_score: f32, text: &str) -> Vec<Segment> {
     // One path for each position, in bytes.
-    let mut paths = vec![
-        Path {
-            score: 0.0,
-            start: None,
-            id: None
-        };
-        text.len() + 1
-    ];
+    let mut paths = vec![Path::default(); text.len() + 1];
     // The last position at which a segment ends.
     let mut last = 0;
     let mut start = 0;
@@ -96,12 +89,8 @@ pub(crate) fn segment(vocabulary: &Vocabulary, unknown_score: f32, text: &str) -
     }
     let mut segments = Vec::with_capacity(text.len() / 4 + 1);
     let mut end = text.len();
-    while let Path {
-        start: Some(start),
-        id,
-        ..
-    } = paths[end]
-    {
+    while let Some(start) = paths[end].start {
+        let id = paths[end].id;
         segments.push(Segment { start, end, id });
         end = start;
     }

@@ -16,11 +16,18 @@ pub(crate) struct Vocabulary {
     pub texts: Trie,
     /// Pieces that no text is segmented into: unknown, controls and bytes.
     reserved: Trie,
-    /// User-defined pieces, if there are any.
-    pub user_defined: Option<Trie>,
+    pub user_defined: Trie,
     pub unk_id: Option<u32>,
-    /// The id of each byte, if unknown text falls back to bytes.
-    pub bytes: Option<Vec<u32>>,
+    pub unknown: Unknown,
+}
+
+/// What unknown text becomes.
+#[derive(Debug)]
+pub(crate) enum Unknown {
+    /// One piece for all of it, with this id.
+    Piece(u32),
+    /// One piece for each byte, with these ids.
+    Bytes(Vec<u32>),
 }
 
 impl Vocabulary {
@@ -53,19 +60,16 @@ impl Vocabulary {
                 bytes[usize::from(byte)] = Some(id);
             }
         }
-        if unk_id.is_none() && !byte_fallback {
-            return Err(Error::NoUnknown);
-        }
-        let bytes = if byte_fallback {
+        let unknown = if byte_fallback {
             let ids = bytes.iter().zip(0..=255);
             let ids = ids.map(|(id, byte)| id.ok_or_else(|| Error::NoByte(byte_piece(byte))));
-            Some(ids.collect::<Result<_, _>>()?)
+            Unknown::Bytes(ids.collect::<Result<_, _>>()?)
         } else {
-            None
+            Unknown::Piece(unk_id.ok_or(Error::NoUnknown)?)
         };
         let texts = trie(&entries, |kind| !reserved(kind))?;
+        // In a unigram model, a control and a normal piece may be equal.
         if algorithm == Algorithm::Bpe {
-            // In a unigram model, a control and a normal piece may be equal.
             for (id, entry) in (0..).zip(&entries) {
                 if reserved(entry.kind)
                     && let Some(other) = texts.get(&entry.text)
@@ -74,15 +78,13 @@ impl Vocabulary {
                 }
             }
         }
-        let user_defined = trie(&entries, |kind| kind == Kind::UserDefined)?;
         Ok(Self {
             texts,
             reserved: trie(&entries, reserved)?,
-            user_defined: Some(user_defined)
-                .filter(|_| entries.iter().any(|entry| entry.kind == Kind::UserDefined)),
+            user_defined: trie(&entries, |kind| kind == Kind::UserDefined)?,
             entries,
             unk_id,
-            bytes,
+            unknown,
         })
     }
 
