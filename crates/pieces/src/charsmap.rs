@@ -129,3 +129,14 @@ impl Charsmap {
         Some((&replacement[..replacement.find('\0')?], length))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_have_two_scales() {
+        assert_eq!(Unit(3 << 10 | 0x61).offset(), 3);
+        assert_eq!(Unit(3 << 10 | 1 << 9 | 0x61).offset(), 768);
+    }
+}

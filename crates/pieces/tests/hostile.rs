@@ -284,11 +284,14 @@ fn a_cyclic_table_takes_seconds() {
     assert_eq!(soon(|| model.normalize(&text)).len(), text.len() + 3);
 }
 
+/// Returns the model of a file that `fixtures/make.py` has written.
 fn fixture(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
-    let file = File::open(folder.join(format!("{name}.model.gz"))).unwrap();
-    let mut bytes = Vec::new();
-    GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+    let mut file = GzDecoder::new(File::open(folder.join(format!("{name}.gz"))).unwrap());
+    let mut length = [0; 4];
+    file.read_exact(&mut length).unwrap();
+    let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+    file.read_exact(&mut bytes).unwrap();
     bytes
 }
 
