@@ -168,20 +168,20 @@ impl Search<'_> {
 
     /// Adds a symbol to the segments. Unused pieces are split again into what they were made of.
     fn split(&self, start: usize, end: usize, depth: usize, segments: &mut Vec<Segment>) {
-        let id = self.vocabulary.texts.get(&self.text[start..end]);
+        let mut id = self.vocabulary.texts.get(&self.text[start..end]);
         let unused = id.filter(|&id| self.vocabulary.entry(id).kind == Kind::Unused);
-        match unused.map(|id| self.splits.get(&id)) {
-            Some(Some(length)) if depth <= MAX_DEPTH => {
-                self.split(start, start + length, depth + 1, segments);
-                self.split(start + length, end, depth + 1, segments);
+        if let Some(unused) = unused
+            && depth <= MAX_DEPTH
+        {
+            if let Some(length) = self.splits.get(&unused) {
+                let middle = start + length;
+                self.split(start, middle, depth + 1, segments);
+                self.split(middle, end, depth + 1, segments);
+                return;
             }
-            // This unused piece is a single character.
-            Some(None) if depth <= MAX_DEPTH => segments.push(Segment {
-                start,
-                end,
-                id: None,
-            }),
-            _ => segments.push(Segment { start, end, id }),
+            // It is a single character, which nothing was merged to.
+            id = None;
         }
+        segments.push(Segment { start, end, id });
     }
 }

@@ -38,7 +38,7 @@ impl Unit {
         (self.0 & 0x7fff_ffff) as usize
     }
 
-    /// Compares all bits that a child for `byte` has in common.
+    /// Whether this unit is the child of its parent for `byte`.
     fn is_child(self, byte: u8) -> bool {
         self.0 & 0x8000_00ff == u32::from(byte)
     }
@@ -99,10 +99,8 @@ impl Charsmap {
                     self.replacements.is_char_boundary(unit.position())
                         && unit.position() < self.replacements.len()
                 } else {
-                    match self.units.get(index ^ unit.offset()) {
-                        Some(leaf) => !unit.has_leaf() || leaf.is_leaf(),
-                        None => false,
-                    }
+                    let leaf = self.units.get(index ^ unit.offset());
+                    leaf.is_some_and(|leaf| !unit.has_leaf() || leaf.is_leaf())
                 }
             })
     }

@@ -13,7 +13,7 @@ pub(crate) fn decode<'a>(
     let strips_prefix = spec.add_dummy_prefix || spec.remove_extra_whitespaces;
     let mut text = String::new();
     let mut bytes = Vec::new();
-    let mut at_begin = true;
+    let mut at_start = true;
     for (id, piece) in pieces {
         let entry = id.map(|id| model.vocabulary.entry(id));
         let kind = entry.map_or(Kind::Unknown, |entry| entry.kind);
@@ -22,13 +22,13 @@ pub(crate) fn decode<'a>(
             continue;
         }
         push_bytes(&mut text, &mut bytes);
-        at_begin &= text.is_empty();
+        at_start &= text.is_empty();
         if kind == Kind::Control {
             continue;
         }
         let stripped = piece
             .strip_prefix(SPACE)
-            .filter(|_| at_begin && strips_prefix);
+            .filter(|_| at_start && strips_prefix);
         if kind != Kind::Unknown {
             text.push_str(&stripped.unwrap_or(piece).replace(SPACE, " "));
         } else if entry.is_some_and(|entry| entry.text == piece) {
@@ -36,8 +36,8 @@ pub(crate) fn decode<'a>(
         } else {
             text.push_str(piece);
         }
-        // With extra blanks removed, all blanks at the begin are; otherwise only the first.
-        at_begin &= stripped.is_none() || spec.remove_extra_whitespaces;
+        // With extra blanks removed, all blanks at the start are; otherwise only the first is.
+        at_start &= stripped.is_none() || spec.remove_extra_whitespaces;
     }
     push_bytes(&mut text, &mut bytes);
     match &model.denormalizer {

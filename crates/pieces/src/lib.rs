@@ -17,9 +17,9 @@
 //!
 //! # Hostile files
 //!
-//! A file that is cut, contradicts itself or is of another kind is an [`Error`]. Memory and the time
-//! to read a file are proportional to its size; the time to segment text is proportional to the
-//! length of the text and of the longest piece.
+//! A file that is cut, contradicts itself or is of another kind is an [`Error`]. Reading a file takes
+//! memory in proportion to its size. Segmenting text takes time in proportion to the length of the
+//! text and, at worst, of the longest piece, which has at most 7,999 bytes.
 //!
 //! Three limits are not those of SentencePiece: pieces must be UTF-8, and a rule of the normalizer
 //! replaces at most 1,024 bytes by at most 1,024 bytes.
@@ -163,7 +163,7 @@ impl SentencePiece {
         })
     }
 
-    /// Segments `text` into pieces. No piece is added at the begin or the end.
+    /// Segments `text` into pieces. No piece is added at the start or the end.
     ///
     /// Consecutive unknown characters are one piece, or one piece for each of their bytes if the
     /// model has [`byte_fallback`](Self::byte_fallback).
@@ -186,6 +186,7 @@ impl SentencePiece {
         self.each_piece(&self.normalize(text), |id, _, _| ids.push(id));
         ids
     }
+
     /// Calls `piece` with the id of each piece of a normalized text, and with its segment.
     fn each_piece(&self, normalized: &str, mut piece: impl FnMut(u32, usize, usize)) {
         let mut segments = match self.trainer.algorithm {

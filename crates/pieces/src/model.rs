@@ -75,6 +75,10 @@ impl Model {
         if bytes.is_empty() {
             return Err(Error::Wire("it is empty"));
         }
+        // Protocol buffers have the same limit, and ids are numbers of 32 bits.
+        if bytes.len() > i32::MAX as usize {
+            return Err(Error::Wire("it is larger than 2 GiB"));
+        }
         let mut model = Self::default();
         for field in Fields::new(bytes) {
             match field? {
