@@ -1,6 +1,6 @@
 //! Opens pretrained models in Hugging Face folders, with their tokenisers, as trained runs.
 //!
-//! [`PretrainedModel::open`] reads `tokenizer.json`, and then `config.json`, the weights and the
+//! [`PretrainedModel::open`] reads the tokeniser, and then `config.json`, the weights and the
 //! generation settings through [`transformer::weights`].
 
 mod written;
@@ -86,13 +86,20 @@ impl PretrainedModel {
         }
         // The tokeniser is read before the weights, so that the memory for parsing it is free again
         // when the weights are read.
-        let path = folder.join("tokenizer.json");
-        if !path.exists() {
-            let what = "does not exist: for most models, transformers writes it with \
-                        AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)";
-            return Err(UsageError::new("tokeniser", path.display(), what));
-        }
         let tokenizer = PretrainedTokenizer::read(folder)?;
+        // M2M100 has its languages by their codes, too.
+        let named = |name: &Option<String>| {
+            let name = name.as_ref()?;
+            Some(
+                tokenizer
+                    .language(name)
+                    .map_or(name.clone(), |(name, _)| name),
+            )
+        };
+        let languages = &Languages {
+            source: named(&languages.source),
+            target: named(&languages.target),
+        };
         let opened = ModelFolder::open(folder).and_then(|mut opened| {
             opened.options = options.or(opened.options);
             opened.import()
@@ -102,6 +109,15 @@ impl PretrainedModel {
             notes::warn(&format!("{}: {warning}", folder.display()));
         }
         let mut model = settings(folder, &imported.config, languages)?;
+        if let Some((_, id)) = languages
+            .target
+            .as_ref()
+            .and_then(|name| tokenizer.language(name))
+            && tokenizer.is_language(model.search.bos_id)
+        {
+            // The start token of mBART-25 is the language of the target.
+            model.search.bos_id = id;
+        }
         let tokenizers = TokenizerPair::pretrained(&tokenizer, &model)?;
         if let Some(language) = &languages.target {
             // The target language replaces the forced first token of the folder's settings.

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use transformer::weights::{Layout, hugging_face_config, hugging_face_generation};
 
 use crate::config::RunConfig;
-use crate::data::parallel::is_language;
+use crate::data::parallel::{is_language, unpacked};
 use crate::data::{Codec, DataConfig, Dataset};
 use crate::files::write_whole;
 
@@ -44,7 +44,9 @@ pub fn write_folder(
         ("config.json", json(&fields)),
         ("generation_config.json", json(&generation)),
     ];
-    if let Some(tokenizer) = tokenizer {
+    if let Some(pieces) = tokenizer.and_then(unpacked) {
+        files.extend(pieces);
+    } else if let Some(tokenizer) = tokenizer {
         files.push(("tokenizer.json", with_template(tokenizer, codec, config)?));
         // Other tokeniser classes of the library `transformers` would read files that are not
         // written here.

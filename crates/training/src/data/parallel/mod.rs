@@ -28,8 +28,8 @@ pub use corpus::{
 pub use dataset::ParallelDataset;
 pub(crate) use pretrained::BATCH_TOKENS;
 pub use pretrained::PretrainedConfig;
-pub(crate) use tokenizer::is_language;
 pub use tokenizer::{
     Normalization, PretrainedTokenizer, Tokenizer, TokenizerConfig, TokenizerKind,
 };
+pub(crate) use tokenizer::{is_language, unpacked};
 pub use tokenizer_pair::TokenizerPair;

@@ -2,9 +2,12 @@
 
 pub mod config;
 mod content;
+mod engine;
 mod label;
 mod parts;
 mod pretrained;
+mod published;
+mod sentencepiece;
 mod template;
 mod trained;
 mod untrained;
@@ -29,13 +32,15 @@ use crate::contain::contain;
 use crate::error::UsageError;
 use crate::files::{key, read_regular, sha256};
 use crate::notes;
+use engine::Engine;
 pub use pretrained::PretrainedTokenizer;
+pub(crate) use sentencepiece::unpacked;
 use template::Template;
 pub(crate) use template::is_language;
 
 /// Translates texts into token ids and back.
 pub struct Tokenizer {
-    inner: Arc<Inner>,
+    inner: Arc<Engine>,
     /// Size of the vocabulary: the largest token id plus 1 or, with the tokeniser of a pretrained
     /// model, the size of the model's vocabulary.
     pub vocab_size: usize,
@@ -190,7 +195,7 @@ impl Tokenizer {
             template: None,
             sha256: sha256(&json),
             json: json.into(),
-            inner: inner.into(),
+            inner: Arc::new(inner.into()),
         })
     }
 
@@ -207,7 +212,7 @@ impl Tokenizer {
                 "a text of {whole} bytes is truncated to {left}: a tokeniser is given at most {most}"
             ));
         }
-        let encoding = contain(|| self.inner.encode_fast(text, self.template.is_some()));
+        let encoding = contain(|| self.inner.encode(text, self.template.is_some()));
         match encoding {
             Ok(encoding) => match &self.template {
                 Some(template) => template.ids(&encoding, &self.inner),
@@ -283,7 +288,7 @@ impl Tokenizer {
     /// name in the vocabulary.
     pub fn token(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
-        let text = match self.inner.get_decoder() {
+        let text = match self.inner.decoder() {
             Some(DecoderWrapper::ByteLevel(_)) => self.decoded(&[id], false),
             _ => name.clone(),
         };
@@ -335,10 +340,9 @@ impl Tokenizer {
     /// Returns whether encoding removes a blank between two tokens.
     fn removes_blank(&self, before: &str, after: &str) -> bool {
         let mut text = PreTokenizedString::from(format!("{before} {after}"));
-        let split = self
-            .inner
-            .get_pre_tokenizer()
-            .map(|it| it.pre_tokenize(&mut text));
+        let library = self.inner.library();
+        let split = library.and_then(|library| library.get_pre_tokenizer());
+        let split = split.map(|it| it.pre_tokenize(&mut text));
         let parts = text.get_splits(OffsetReferential::Original, OffsetType::Byte);
         let mut parts = parts.into_iter().map(|(_, (start, end), _)| start..end);
         split.is_none() || !parts.any(|part| part.contains(&before.len()))

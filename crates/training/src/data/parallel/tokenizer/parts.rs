@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 use serde_json::Value;
+
+use super::engine::Engine;
 use tokenizers::{ModelWrapper, NormalizedString, Normalizer, Tokenizer as Inner};
 
 /// Maximum size of a text in bytes, in all commands. Longer texts are truncated; training may skip
@@ -97,9 +99,10 @@ fn adds_little(template: &Value) -> bool {
 
 /// Returns the longest beginning of a text that is not too long, neither before nor after
 /// normalization.
-pub(super) fn bounded_text<'a>(text: &'a str, inner: &Inner) -> &'a str {
+pub(super) fn bounded_text<'a>(text: &'a str, inner: &Engine) -> &'a str {
     let text = &text[..text.floor_char_boundary(LONGEST_TEXT)];
-    let Some(normalizer) = inner.get_normalizer().filter(|_| text.len() > PIECE) else {
+    let normalizer = inner.library().and_then(|library| library.get_normalizer());
+    let Some(normalizer) = normalizer.filter(|_| text.len() > PIECE) else {
         return text;
     };
     let (mut end, mut total) = (0, 0);
@@ -119,7 +122,7 @@ pub(super) fn bounded_text<'a>(text: &'a str, inner: &Inner) -> &'a str {
 }
 
 /// Returns as many of the first `ids` as have tokens of at most [`LONGEST_INSIDE`] bytes together.
-pub(super) fn bounded_ids<'a>(ids: &'a [u32], inner: &Inner) -> &'a [u32] {
+pub(super) fn bounded_ids<'a>(ids: &'a [u32], inner: &Engine) -> &'a [u32] {
     let mut left = LONGEST_INSIDE;
     let is_over = |&id: &u32| {
         let size = inner.id_to_token(id).map_or(0, |token| token.len());
@@ -232,11 +235,12 @@ mod tests {
     #[test]
     fn long_texts_are_truncated() {
         let tripled = replace(json!({"String": "a"}), "aaa");
-        let inner = tokenizer("normalizer", sequence("normalizers", &vec![tripled; 3]));
+        let inner: Engine =
+            tokenizer("normalizer", sequence("normalizers", &vec![tripled; 3])).into();
         let of = |letter: &str| bounded_text(&letter.repeat(70_000), &inner).len();
         // Pieces of 512 letters become 13,824, of which 75 fit.
         assert_eq!([of("b"), of("a")], [LONGEST_TEXT, 75 * PIECE]);
-        let inner = tokenizer("decoder", Value::Null);
+        let inner: Engine = tokenizer("decoder", Value::Null).into();
         assert_eq!(bounded_ids(&[0, 1, 0, 1, 0], &inner), [0, 1, 0]);
     }
 }

@@ -3,10 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokenizers::Tokenizer as Inner;
-
 use super::config::Texts;
-use super::content;
+use super::engine::Engine;
+use super::published;
 use super::template::{Language, Template, is_language, no_language};
 use super::{JOINT, PAD, Tokenizer, UNK, read_json};
 use crate::contain::contain;
@@ -28,7 +27,10 @@ impl Tokenizer {
         side: Texts,
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", parsed.path.display(), what);
-        let inner = &parsed.inner;
+        let inner = match &*parsed.inner {
+            Engine::Pieces(pieces) => Arc::new(Engine::Pieces(pieces.of(side))),
+            Engine::Library(_) => parsed.inner.clone(),
+        };
         let Some(end_id) = model.search.eos_id else {
             return Err(wrong(
                 "cannot end texts: the model has no eos_token_id".into(),
@@ -52,7 +54,7 @@ impl Tokenizer {
                 // In some models, the start token is the language token, which is not repeated.
                 Some(id) if side == Texts::Targets && id == model.search.bos_id => Language::None,
                 Some(id) if is_language(name) => Language::Token(id),
-                _ => return Err(UsageError::new(flag, name, no_language(inner))),
+                _ => return Err(UsageError::new(flag, name, no_language(&inner))),
             },
             None if side == Texts::Targets => Language::None,
             None => Language::OfTemplate,
@@ -62,10 +64,10 @@ impl Tokenizer {
             prefix: prefix.to_vec(),
             suffix: Vec::new(),
         };
-        let encoded = contain(|| inner.encode_fast("a", true));
+        let encoded = contain(|| inner.encode("a", true));
         let encoded = encoded.map_err(|error| wrong(format!("cannot encode a text ({error})")))?;
-        let template = template.with_suffix(&encoded, inner);
-        check_special_tokens(inner, &template, [model.pad_id, end_id]).map_err(wrong)?;
+        let template = template.with_suffix(&encoded, &inner);
+        check_special_tokens(&inner, &template, [model.pad_id, end_id]).map_err(wrong)?;
         Ok(Self {
             vocab_size: size,
             pad_id: model.pad_id,
@@ -76,7 +78,7 @@ impl Tokenizer {
             template: Some(template),
             sha256: parsed.sha256.clone(),
             json: parsed.json.clone(),
-            inner: inner.clone(),
+            inner,
         })
     }
 }
@@ -85,8 +87,8 @@ impl Tokenizer {
 /// tokeniser of sources and one of targets.
 pub struct PretrainedTokenizer {
     path: PathBuf,
-    inner: Arc<Inner>,
-    /// Largest id of a token; `None` if there are no tokens.
+    inner: Arc<Engine>,
+    /// Largest id of a token that a text may have; `None` if there are no such tokens.
     largest_id: Option<u32>,
     /// SHA-256 of the file, in hexadecimal digits.
     pub sha256: String,
@@ -94,21 +96,26 @@ pub struct PretrainedTokenizer {
 }
 
 impl PretrainedTokenizer {
-    /// Reads the file `tokenizer.json` of a folder.
+    /// Reads the tokeniser of a folder: `tokenizer.json`, or the files that a published model has
+    /// instead.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, is not a `tokenizer.json`, could need too much memory, or lets
-    /// the tokenizers library panic.
+    /// If a file cannot be read, is not what its name says, could need too much memory, or lets the
+    /// tokenizers library panic, or if there is no tokeniser.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let path = folder.join(JOINT);
-        let json = read_json(&path)?;
+        let json = if path.exists() {
+            published::of_class(read_json(&path)?, folder)?
+        } else {
+            published::packed(folder)?
+        };
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let inner = content::parse(&json).map_err(wrong)?;
-        // `get_vocab` copies the whole vocabulary. The largest id is found here, before the caller
-        // reads the weights of the model, so that the copy and the weights are not in memory
-        // together.
-        let largest_id = inner.get_vocab(true).into_values().max();
+        let inner = Engine::parse(&json).map_err(wrong)?;
+        // The largest id is found here, before the caller reads the weights of the model, so that
+        // this copy of the vocabulary and the weights are not in memory together.
+        let tokens = inner.tokens().into_iter().map(|(_, id)| id);
+        let largest_id = tokens.filter(|&id| !inner.is_special(id)).max();
         Ok(Self {
             largest_id,
             inner: inner.into(),
@@ -117,11 +124,29 @@ impl PretrainedTokenizer {
             path,
         })
     }
+
+    /// Returns the token of a language by its name in the tokeniser, such as `eng_Latn`, or for
+    /// M2M100 by its code, such as `en`; `None` if there is none.
+    pub fn language(&self, name: &str) -> Option<(String, u32)> {
+        let names = [name.to_owned(), format!("__{name}__")];
+        let id = |name: String| self.inner.token_to_id(&name).map(|id| (name, id));
+        names
+            .into_iter()
+            .filter(|name| is_language(name))
+            .find_map(id)
+    }
+
+    /// Returns whether a token is that of a language.
+    pub fn is_language(&self, id: u32) -> bool {
+        self.inner
+            .id_to_token(id)
+            .is_some_and(|token| is_language(&token))
+    }
 }
 
 /// Checks that a tokeniser pads and ends texts as the model does.
 fn check_special_tokens(
-    inner: &Inner,
+    inner: &Engine,
     template: &Template,
     [pad_id, end_id]: [u32; 2],
 ) -> Result<(), String> {

@@ -1,7 +1,9 @@
 //! Special tokens around the texts of a pretrained model.
 
 use serde::Serialize;
-use tokenizers::{Encoding, Tokenizer};
+use tokenizers::Encoding;
+
+use super::engine::Engine;
 
 /// The special tokens that a pretrained model's tokeniser adds to a text: those of the template in
 /// `tokenizer.json`, in which the language token may be replaced or removed.
@@ -30,7 +32,7 @@ pub(super) enum Language {
 impl Template {
     /// Returns the ids of an encoding, with the prefix and the tokens of the template, but without
     /// the suffix.
-    pub fn ids(&self, encoding: &Encoding, tokenizer: &Tokenizer) -> Vec<u32> {
+    pub fn ids(&self, encoding: &Encoding, tokenizer: &Engine) -> Vec<u32> {
         let mut ids = self.whole(encoding, tokenizer);
         ids.truncate(ids.len().saturating_sub(self.suffix.len()));
         if !ids.starts_with(&self.prefix) {
@@ -41,7 +43,7 @@ impl Template {
 
     /// Sets the suffix: the special tokens that the template adds after a text. `encoding` encodes
     /// an arbitrary text with at least one token.
-    pub fn with_suffix(mut self, encoding: &Encoding, tokenizer: &Tokenizer) -> Self {
+    pub fn with_suffix(mut self, encoding: &Encoding, tokenizer: &Engine) -> Self {
         let added = encoding.get_special_tokens_mask().iter().rev();
         let added = added.take_while(|&&is_added| is_added == 1).count();
         let first = encoding.len() - added;
@@ -55,7 +57,7 @@ impl Template {
     }
 
     /// Returns the ids of an encoding with all tokens of the template.
-    fn whole(&self, encoding: &Encoding, tokenizer: &Tokenizer) -> Vec<u32> {
+    fn whole(&self, encoding: &Encoding, tokenizer: &Engine) -> Vec<u32> {
         let mut ids = encoding.get_ids().to_vec();
         let place = language_of(encoding, tokenizer);
         match (self.language, place) {
@@ -70,7 +72,7 @@ impl Template {
 
 /// Returns the position of the language token that the template has added to an encoding; `None` if
 /// there is none.
-fn language_of(encoding: &Encoding, tokenizer: &Tokenizer) -> Option<usize> {
+fn language_of(encoding: &Encoding, tokenizer: &Engine) -> Option<usize> {
     let added = encoding.get_special_tokens_mask();
     let mut ids = encoding.get_ids().iter().zip(added);
     let name = |id: u32| tokenizer.id_to_token(id).unwrap_or_default();
@@ -93,9 +95,9 @@ pub(crate) fn is_language(token: &str) -> bool {
 }
 
 /// Returns the error about a language that the tokeniser does not have.
-pub(super) fn no_language(tokenizer: &Tokenizer) -> String {
-    let mut known: Vec<String> = tokenizer.get_vocab(true).into_keys().collect();
-    known.retain(|token| is_language(token));
+pub(super) fn no_language(tokenizer: &Engine) -> String {
+    let tokens = tokenizer.tokens().into_iter().map(|(token, _)| token);
+    let mut known: Vec<String> = tokens.filter(|token| is_language(token)).collect();
     known.sort();
     match known.len() {
         0 => "is not possible: the tokeniser has no languages".into(),

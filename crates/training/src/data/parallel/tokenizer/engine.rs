@@ -1,0 +1,97 @@
+//! What segments texts: the tokenizers library, or SentencePiece.
+
+use tokenizers::decoders::DecoderWrapper;
+use tokenizers::{Encoding, Result, Tokenizer};
+
+use super::content;
+use super::sentencepiece::{self, SentencePieces};
+
+/// Segments texts into tokens, and joins tokens to texts.
+pub(super) enum Engine {
+    Library(Box<Tokenizer>),
+    Pieces(SentencePieces),
+}
+
+impl Engine {
+    /// Parses the content of a `tokenizer.json`, or of a file that
+    /// [`sentencepiece::packed`] returned.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the content cannot be used.
+    pub fn parse(json: &[u8]) -> std::result::Result<Self, String> {
+        if json.starts_with(sentencepiece::MARK) {
+            return SentencePieces::parse(json).map(Self::Pieces);
+        }
+        Ok(content::parse(json)?.into())
+    }
+
+    /// Returns the tokeniser of the tokenizers library; `None` for SentencePiece.
+    pub fn library(&self) -> Option<&Tokenizer> {
+        match self {
+            Self::Library(library) => Some(library),
+            Self::Pieces(_) => None,
+        }
+    }
+
+    /// Returns the decoder of the tokenizers library, if there is one.
+    pub fn decoder(&self) -> Option<&DecoderWrapper> {
+        self.library().and_then(|library| library.get_decoder())
+    }
+
+    /// Encodes a text, with the special tokens of the template if `with_template`.
+    pub fn encode(&self, text: &str, with_template: bool) -> Result<Encoding> {
+        match self {
+            Self::Library(library) => library.encode_fast(text, with_template),
+            Self::Pieces(pieces) => Ok(pieces.encode(text, with_template)),
+        }
+    }
+
+    /// Returns the text of tokens, without special tokens if `skips_special`.
+    pub fn decode(&self, ids: &[u32], skips_special: bool) -> Result<String> {
+        match self {
+            Self::Library(library) => library.decode(ids, skips_special),
+            Self::Pieces(pieces) => Ok(pieces.decode(ids, skips_special)),
+        }
+    }
+
+    pub fn id_to_token(&self, id: u32) -> Option<String> {
+        match self {
+            Self::Library(library) => library.id_to_token(id),
+            Self::Pieces(pieces) => pieces.token(id).map(String::from),
+        }
+    }
+
+    pub fn token_to_id(&self, token: &str) -> Option<u32> {
+        match self {
+            Self::Library(library) => library.token_to_id(token),
+            Self::Pieces(pieces) => pieces.id(token),
+        }
+    }
+
+    /// Returns all tokens and their ids, in any order.
+    pub fn tokens(&self) -> Vec<(String, u32)> {
+        match self {
+            Self::Library(library) => library.get_vocab(true).into_iter().collect(),
+            Self::Pieces(pieces) => pieces.tokens().collect(),
+        }
+    }
+
+    /// Returns whether a text never has this token: it is a special token of the template, or one
+    /// that no text is encoded to.
+    pub fn is_special(&self, id: u32) -> bool {
+        match self {
+            Self::Library(library) => {
+                let added = library.get_added_tokens_decoder();
+                added.get(&id).is_some_and(|token| token.special)
+            }
+            Self::Pieces(pieces) => pieces.is_special(id),
+        }
+    }
+}
+
+impl From<Tokenizer> for Engine {
+    fn from(library: Tokenizer) -> Self {
+        Self::Library(Box::new(library))
+    }
+}

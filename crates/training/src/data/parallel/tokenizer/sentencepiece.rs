@@ -1,0 +1,320 @@
+//! Tokenisers of published models that have SentencePiece files and a vocabulary instead of a
+//! `tokenizer.json`: Marian (opus-mt) and M2M100.
+//!
+//! SentencePiece segments a text; the ids of the pieces are those of `vocab.json`. A run keeps one
+//! file with all of it, in the place of its `tokenizer.json`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use pieces::SentencePiece;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokenizers::Encoding;
+
+use crate::data::parallel::tokenizer::config::Texts;
+
+/// The first bytes of a packed file.
+pub(super) const MARK: &[u8] = b"{\"sentencepiece\"";
+
+const VOCAB: &str = "vocab.json";
+const CONFIG: &str = "tokenizer_config.json";
+const SPECIAL: &str = "special_tokens_map.json";
+/// The file of M2M100, for both sides.
+const BOTH: &str = "sentencepiece.bpe.model";
+/// The files of Marian, one a side.
+const SOURCE: &str = "source.spm";
+const TARGET: &str = "target.spm";
+
+/// The languages of M2M100, in the order of their tokens, which follow the vocabulary.
+const LANGUAGES: &str = "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi \
+    fr fy ga gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg \
+    mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl \
+    tn tr uk ur uz vi wo xh yi yo zh zu";
+
+/// The tokeniser class of the library `transformers`.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+enum Class {
+    Marian,
+    M2m100,
+}
+
+/// The content of a packed file. SentencePiece files are in base64.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Packed {
+    sentencepiece: Class,
+    source: String,
+    /// The file of targets, if it is another one.
+    target: Option<String>,
+    vocab: BTreeMap<String, u32>,
+    /// Language of sources, such as `en`, if the model has several.
+    source_language: Option<String>,
+    /// Tokens that the folder lists as special, besides those that the class has: outputs omit them.
+    special: Vec<String>,
+    /// `clean_up_tokenization_spaces`.
+    clean_up: bool,
+}
+
+/// Returns the content of one file with the tokeniser of a folder; `None` if the folder lacks the
+/// SentencePiece files of a known class.
+///
+/// # Errors
+///
+/// The name of the file that cannot be used, and the reason.
+pub(super) fn packed(folder: &Path) -> Result<Option<Vec<u8>>, String> {
+    let has = |name: &str| folder.join(name).exists();
+    let (class, source, target) = if has(SOURCE) && has(TARGET) {
+        (Class::Marian, SOURCE, Some(TARGET))
+    } else if has(BOTH) && has(VOCAB) {
+        (Class::M2m100, BOTH, None)
+    } else {
+        return Ok(None);
+    };
+    let read = |name: &str| fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"));
+    let of = |name: &str, error: &dyn std::fmt::Display| format!("{name}: {error}");
+    let model = |name: &str| {
+        let bytes = read(name)?;
+        SentencePiece::from_bytes(&bytes).map_err(|error| of(name, &error))?;
+        Ok::<_, String>(BASE64_STANDARD.encode(bytes))
+    };
+    let json = |name: &str| match has(name) {
+        true => serde_json::from_slice(&read(name)?).map_err(|error| of(name, &error)),
+        false => Ok(Value::Null),
+    };
+    let (config, special): (Value, Value) = (json(CONFIG)?, json(SPECIAL)?);
+    let refused = match class {
+        Class::Marian => ("separate_vocabs", Value::Bool(false)),
+        Class::M2m100 => ("language_codes", "m2m100".into()),
+    };
+    let value = config.get(refused.0).unwrap_or(&Value::Null);
+    if !value.is_null() && *value != refused.1 {
+        let (name, expected) = refused;
+        return Err(of(
+            CONFIG,
+            &format!("{name} is {value}, but only {expected} is supported"),
+        ));
+    }
+    let vocab = serde_json::from_slice(&read(VOCAB)?).map_err(|error| of(VOCAB, &error))?;
+    let language = config["src_lang"].as_str().unwrap_or("en");
+    let file = Packed {
+        sentencepiece: class,
+        source: model(source)?,
+        target: target.map(model).transpose()?,
+        vocab,
+        source_language: (class == Class::M2m100).then(|| language.into()),
+        special: [&config, &special].into_iter().flat_map(listed).collect(),
+        clean_up: config["clean_up_tokenization_spaces"] == true,
+    };
+    let bytes = serde_json::to_vec(&file).expect("it is plain data");
+    SentencePieces::parse(&bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Returns the additional special tokens that a file lists.
+fn listed(file: &Value) -> Vec<String> {
+    let lists = ["additional_special_tokens", "extra_special_tokens"].map(|name| &file[name]);
+    let tokens = lists.into_iter().filter_map(Value::as_array).flatten();
+    let names = tokens.filter_map(|token| token.as_str().or(token["content"].as_str()));
+    names.map(String::from).collect()
+}
+
+/// Returns the names and contents of the files that [`packed`] has read; `None` if `json` is not
+/// such a file.
+pub(crate) fn unpacked(json: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
+    let file: Packed = json
+        .starts_with(MARK)
+        .then(|| serde_json::from_slice(json).ok())??;
+    let decode = |base64: &String| BASE64_STANDARD.decode(base64).ok();
+    let plain = |value: &Value| serde_json::to_vec_pretty(value).expect("it is plain data");
+    let mut config = json!({
+        "additional_special_tokens": file.special,
+        "clean_up_tokenization_spaces": file.clean_up,
+    });
+    let mut files = match file.sentencepiece {
+        Class::Marian => {
+            config["tokenizer_class"] = "MarianTokenizer".into();
+            let target = decode(file.target.as_ref()?)?;
+            vec![(SOURCE, decode(&file.source)?), (TARGET, target)]
+        }
+        Class::M2m100 => {
+            config["tokenizer_class"] = "M2M100Tokenizer".into();
+            config["src_lang"] = file.source_language.into();
+            vec![(BOTH, decode(&file.source)?)]
+        }
+    };
+    files.push((VOCAB, plain(&json!(file.vocab))));
+    files.push((CONFIG, plain(&config)));
+    Some(files)
+}
+
+/// A SentencePiece model for each side, with the ids of a vocabulary.
+#[derive(Clone)]
+pub(super) struct SentencePieces {
+    class: Class,
+    source: Arc<SentencePiece>,
+    target: Arc<SentencePiece>,
+    side: Texts,
+    ids: Arc<HashMap<String, u32>>,
+    names: Arc<HashMap<u32, String>>,
+    special: Arc<HashSet<u32>>,
+    unk_id: u32,
+    eos_id: u32,
+    /// Token before every source, if the model has several languages.
+    language: Option<u32>,
+    clean_up: bool,
+}
+
+impl SentencePieces {
+    pub fn parse(json: &[u8]) -> Result<Self, String> {
+        let file: Packed = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let model = |base64: &String| {
+            let bytes = BASE64_STANDARD
+                .decode(base64)
+                .map_err(|error| error.to_string())?;
+            let model = SentencePiece::from_bytes(&bytes).map_err(|error| error.to_string())?;
+            Ok::<_, String>(Arc::new(model))
+        };
+        let source = model(&file.source)?;
+        let target = match &file.target {
+            Some(target) => model(target)?,
+            None => source.clone(),
+        };
+        let mut ids: HashMap<String, u32> = file.vocab.into_iter().collect();
+        let id = |ids: &HashMap<String, u32>, token: &str| {
+            let found = ids.get(token).copied();
+            found.ok_or_else(|| format!("{VOCAB} has no token {token}"))
+        };
+        let (unk_id, eos_id) = (id(&ids, "<unk>")?, id(&ids, "</s>")?);
+        let mut special = HashSet::from([unk_id, eos_id, id(&ids, "<pad>")?]);
+        let mut language = None;
+        if file.sentencepiece == Class::M2m100 {
+            special.extend(ids.get("<s>"));
+            let first = u32::try_from(ids.len()).map_err(|error| error.to_string())?;
+            for (index, code) in (first..).zip(LANGUAGES.split_whitespace()) {
+                ids.insert(format!("__{code}__"), index);
+            }
+            let name = format!("__{}__", file.source_language.as_deref().unwrap_or("en"));
+            language = Some(id(&ids, &name)?);
+        }
+        special.extend(file.special.iter().filter_map(|token| ids.get(token)));
+        let names: HashMap<u32, String> =
+            ids.iter().map(|(name, &id)| (id, name.clone())).collect();
+        if names.len() != ids.len() {
+            return Err(format!("{VOCAB} has two tokens with one id"));
+        }
+        Ok(Self {
+            class: file.sentencepiece,
+            source,
+            target,
+            side: Texts::Sources,
+            ids: ids.into(),
+            names: names.into(),
+            special: special.into(),
+            unk_id,
+            eos_id,
+            language,
+            clean_up: file.clean_up,
+        })
+    }
+
+    /// Returns the tokeniser of one side.
+    pub fn of(&self, side: Texts) -> Self {
+        Self {
+            side,
+            ..self.clone()
+        }
+    }
+
+    pub fn encode(&self, text: &str, with_template: bool) -> Encoding {
+        // A text for a Marian model of several target languages begins with `>>fra<<`.
+        let code = match self.class {
+            Class::Marian if text.starts_with(">>") => text.find("<<").map_or(0, |place| place + 2),
+            _ => 0,
+        };
+        let (code, rest) = text.split_at(code);
+        let model = match self.side {
+            Texts::Targets => &self.target,
+            _ => &self.source,
+        };
+        let own = |token: &str| self.ids.get(token).copied().unwrap_or(self.unk_id);
+        let mut ids: Vec<u32> = (!code.is_empty()).then(|| own(code)).into_iter().collect();
+        ids.extend(model.encode(rest).iter().map(|piece| own(&piece.text)));
+        let mut mask = vec![0; ids.len()];
+        if with_template {
+            if let Some(language) = self.language {
+                ids.insert(0, language);
+                mask.insert(0, 1);
+            }
+            ids.push(self.eos_id);
+            mask.push(1);
+        }
+        let length = ids.len();
+        let tokens = ids.iter().map(|id| self.names[id].clone()).collect();
+        Encoding::new(
+            ids,
+            vec![0; length],
+            tokens,
+            vec![None; length],
+            vec![(0, 0); length],
+            mask,
+            vec![1; length],
+            Vec::new(),
+            Default::default(),
+        )
+    }
+
+    /// Returns the text of tokens. As in the library `transformers`, Marian's models of sources
+    /// decode targets, too.
+    pub fn decode(&self, ids: &[u32], skips_special: bool) -> String {
+        let shown = ids
+            .iter()
+            .filter(|id| !skips_special || !self.special.contains(id));
+        let names: Vec<&str> = shown.filter_map(|&id| self.token(id)).collect();
+        let text = self.source.decode_pieces(&names).replace('▁', " ");
+        let text = text.trim();
+        if self.clean_up {
+            cleaned(text)
+        } else {
+            text.into()
+        }
+    }
+
+    pub fn token(&self, id: u32) -> Option<&str> {
+        self.names.get(&id).map(String::as_str)
+    }
+
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.ids.get(token).copied()
+    }
+
+    pub fn is_special(&self, id: u32) -> bool {
+        self.special.contains(&id)
+    }
+
+    pub fn tokens(&self) -> impl Iterator<Item = (String, u32)> {
+        self.ids.iter().map(|(token, &id)| (token.clone(), id))
+    }
+}
+
+/// What `clean_up_tokenization_spaces` replaces, in this order.
+pub(super) const CLEANED: [(&str, &str); 10] = [
+    (" .", "."),
+    (" ?", "?"),
+    (" !", "!"),
+    (" ,", ","),
+    (" ' ", "'"),
+    (" n't", "n't"),
+    (" 'm", "'m"),
+    (" 's", "'s"),
+    (" 've", "'ve"),
+    (" 're", "'re"),
+];
+
+fn cleaned(text: &str) -> String {
+    let replace = |text: String, (from, to): &(&str, &str)| text.replace(from, to);
+    CLEANED.iter().fold(text.into(), replace)
+}
