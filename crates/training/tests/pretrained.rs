@@ -184,7 +184,10 @@ fn unusable_folders_are_rejected() {
         "is not a language of the tokeniser, which are deu_Latn, eng_Latn, fra_Latn",
     );
     fs::remove_file(folder.join("tokenizer.json")).unwrap();
-    refused(none(), "has neither tokenizer.json nor the files of Marian");
+    refused(
+        none(),
+        "has neither tokenizer.json nor the files of its model",
+    );
     fs::write(folder.join("tokenizer.json"), "{}").unwrap();
     refused(none(), "is not a tokenizer.json of Hugging Face");
     let larger = fs::read_to_string(fixtures().join("m2m_100/tokenizer.json")).unwrap();

@@ -2,6 +2,7 @@
 
 pub mod config;
 mod content;
+mod converted;
 mod engine;
 mod label;
 mod parts;

@@ -1,0 +1,175 @@
+//! The `tokenizer.json` of a published model that has a SentencePiece file or nothing instead, as the
+//! model's class in the library `transformers` makes it.
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use pieces::{Kind, SentencePiece};
+use serde_json::{Value, json};
+
+/// The languages of mBART, and those that mBART-50 has in addition.
+const MBART: &str = "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ \
+    ko_KR lt_LT lv_LV my_MM ne_NP nl_XX ro_RO ru_RU si_LK tr_TR vi_VN zh_CN";
+const MBART_50: &str = "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN \
+    pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI";
+
+/// Returns the name of the SentencePiece file of a class; `None` for an unknown one.
+pub(super) fn file_of(class: &str) -> Option<&'static str> {
+    match class {
+        "T5Tokenizer" | "MT5Tokenizer" | "PegasusTokenizer" => Some("spiece.model"),
+        "MBartTokenizer" | "MBart50Tokenizer" => Some("sentencepiece.bpe.model"),
+        _ => None,
+    }
+}
+
+/// Returns the `tokenizer.json` of a class in [`file_of`]. `config` is the `tokenizer_config.json`.
+pub(super) fn of_unigram(class: &str, model: &SentencePiece, config: &Value) -> Value {
+    let number = |name: &str, usual| config[name].as_u64().unwrap_or(usual);
+    let language = config["src_lang"].as_str().unwrap_or("en_XX");
+    let own = (0..model.len() as u32).filter_map(|id| Some((model.piece(id)?, model.score(id)?)));
+    let own = own.map(|(piece, score)| (piece.to_owned(), f64::from(score)));
+    let zeros = |names: &[&str]| -> Vec<(String, f64)> {
+        names.iter().map(|&name| (name.to_owned(), 0.0)).collect()
+    };
+    let fairseq = |languages: &[&str]| {
+        let mut vocab = zeros(&["<s>", "<pad>", "</s>", "<unk>"]);
+        vocab.extend(own.clone().skip(3));
+        let languages = languages.iter().flat_map(|list| list.split_whitespace());
+        vocab.extend(
+            languages
+                .chain(["<mask>"])
+                .map(|name| (name.to_owned(), 0.0)),
+        );
+        vocab
+    };
+    let (vocab, before, after) = match class {
+        "MBartTokenizer" => (fairseq(&[MBART]), None, vec!["</s>", language]),
+        "MBart50Tokenizer" => (fairseq(&[MBART, MBART_50]), Some(language), vec!["</s>"]),
+        "PegasusTokenizer" => {
+            let mut vocab = zeros(&["<pad>", "</s>", "<mask_1>", "<mask_2>"]);
+            vocab.extend((2..number("offset", 103)).map(|n| (format!("<unk_{n}>"), -100.0)));
+            vocab.extend(own.skip(2));
+            (vocab, None, vec!["</s>"])
+        }
+        _ => {
+            let extra = (0..number("extra_ids", 100)).rev();
+            let extra = extra.map(|n| (format!("<extra_id_{n}>"), 0.0));
+            (own.chain(extra).collect(), None, vec!["</s>"])
+        }
+    };
+    let id = |token: &str| vocab.iter().position(|(name, _)| name == token);
+    // The tokens that a text never has: those that the file lacks, and its controls.
+    let is_own = |name: &str| {
+        let kind = model.id(name).and_then(|id| model.kind(id));
+        kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
+    };
+    let special = vocab
+        .iter()
+        .enumerate()
+        .filter(|(_, (name, _))| !is_own(name));
+    let special = special.map(|(id, (name, _))| added(id, name));
+    let table = BASE64_STANDARD.encode(model.charsmap());
+    let table = json!({"type": "Precompiled", "precompiled_charsmap": table});
+    let blanks = json!({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "});
+    let normalizers = match (class, model.charsmap().is_empty()) {
+        ("MBartTokenizer", _) => vec![],
+        ("PegasusTokenizer" | "MBart50Tokenizer", false) => vec![table, blanks],
+        ("PegasusTokenizer", true) => {
+            let line = json!({"type": "Replace", "pattern": {"Regex": "\n"}, "content": " "});
+            vec![line, blanks]
+        }
+        ("MBart50Tokenizer", true) => vec![blanks],
+        (_, is_empty) => [table].into_iter().filter(|_| !is_empty).collect(),
+    };
+    let metaspace = json!({
+        "type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true,
+    });
+    let splits = match class {
+        "PegasusTokenizer" | "MBart50Tokenizer" => vec![metaspace.clone()],
+        _ => vec![json!({"type": "WhitespaceSplit"}), metaspace.clone()],
+    };
+    json!({
+        "added_tokens": special.collect::<Vec<_>>(),
+        "normalizer": sequence("normalizers", normalizers),
+        "pre_tokenizer": sequence("pretokenizers", splits),
+        "post_processor": template(before, &after, |token| id(token).unwrap_or(0)),
+        "decoder": metaspace,
+        "model": {"type": "Unigram", "unk_id": id("<unk>"), "vocab": vocab, "byte_fallback": false},
+    })
+}
+
+/// Returns the `tokenizer.json` of ByT5, whose tokens are bytes.
+pub(super) fn of_bytes(config: &Value) -> Value {
+    let extra = config["extra_ids"].as_u64().unwrap_or(125);
+    let extra = (0..extra).map(|n| format!("<extra_id_{n}>"));
+    let names = ["<pad>", "</s>", "<unk>"].map(String::from).into_iter();
+    let names: Vec<String> = names.chain(byte_names()).chain(extra).collect();
+    let vocab = names
+        .iter()
+        .zip(0..)
+        .map(|(name, id)| (name.clone(), Value::from(id)));
+    let special = names.iter().enumerate().filter(|(_, name)| name.len() > 2);
+    let special = special.map(|(id, name)| added(id, name));
+    let bytes = json!({
+        "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false,
+    });
+    // Bytes that are not UTF-8 are left out.
+    let rest = json!({"type": "Replace", "pattern": {"String": "\u{fffd}"}, "content": ""});
+    json!({
+        "added_tokens": special.collect::<Vec<_>>(),
+        "pre_tokenizer": bytes,
+        "post_processor": template(None, &["</s>"], |_| 1),
+        "decoder": sequence("decoders", vec![bytes, rest]),
+        "model": {
+            "type": "BPE",
+            "unk_token": "<unk>",
+            "vocab": vocab.collect::<serde_json::Map<_, _>>(),
+            "merges": [],
+        },
+    })
+}
+
+/// Returns the characters that stand for the 256 bytes in a byte-level tokeniser: printable ones for
+/// themselves, and those from 256 on for the others.
+fn byte_names() -> impl Iterator<Item = String> {
+    let mut others = '\u{100}'..;
+    (0..=255_u8).map(move |byte| {
+        let is_printable = matches!(byte, 33..=126 | 161..=172 | 174..=255);
+        let name = if is_printable {
+            Some(byte.into())
+        } else {
+            others.next()
+        };
+        String::from(name.expect("there are 68 others"))
+    })
+}
+
+fn added(id: usize, name: &str) -> Value {
+    json!({
+        "id": id, "content": name, "special": true,
+        "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+    })
+}
+
+fn sequence(list: &str, parts: Vec<Value>) -> Value {
+    if parts.is_empty() {
+        return Value::Null;
+    }
+    json!({"type": "Sequence", list: parts})
+}
+
+fn template(before: Option<&str>, after: &[&str], id: impl Fn(&str) -> usize) -> Value {
+    let token = |name: &str| json!({"SpecialToken": {"id": name, "type_id": 0}});
+    let text = json!({"Sequence": {"id": "A", "type_id": 0}});
+    let tokens = before.into_iter().chain(after.iter().copied());
+    let ids = tokens.map(|name| {
+        let ids = json!({"id": name, "ids": [id(name)], "tokens": [name]});
+        (name.to_owned(), ids)
+    });
+    let single = before.map(token).into_iter().chain([text]);
+    let single: Vec<Value> = single.chain(after.iter().map(|name| token(name))).collect();
+    json!({
+        "type": "TemplateProcessing",
+        "single": single,
+        "pair": single,
+        "special_tokens": ids.collect::<serde_json::Map<_, _>>(),
+    })
+}
