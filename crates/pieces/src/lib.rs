@@ -32,6 +32,7 @@ mod decode;
 mod error;
 mod model;
 mod normalizer;
+pub mod published;
 mod trie;
 mod unigram;
 mod vocabulary;

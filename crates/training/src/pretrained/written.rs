@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use pieces::published::{is_language, unpacked};
 use serde_json::{Map, Value, json};
 use transformer::weights::{Layout, hugging_face_config, hugging_face_generation};
 
 use crate::config::RunConfig;
-use crate::data::parallel::{is_language, unpacked};
 use crate::data::{Codec, DataConfig, Dataset};
 use crate::files::write_whole;
 

@@ -31,5 +31,4 @@ pub use pretrained::PretrainedConfig;
 pub use tokenizer::{
     Normalization, PretrainedTokenizer, Tokenizer, TokenizerConfig, TokenizerKind,
 };
-pub(crate) use tokenizer::{is_language, unpacked};
 pub use tokenizer_pair::TokenizerPair;

@@ -2,13 +2,10 @@
 
 pub mod config;
 mod content;
-mod converted;
 mod engine;
 mod label;
 mod parts;
 mod pretrained;
-mod published;
-mod sentencepiece;
 mod template;
 mod trained;
 mod untrained;
@@ -35,9 +32,7 @@ use crate::files::{key, read_regular, sha256};
 use crate::notes;
 use engine::Engine;
 pub use pretrained::PretrainedTokenizer;
-pub(crate) use sentencepiece::unpacked;
 use template::Template;
-pub(crate) use template::is_language;
 
 /// Translates texts into token ids and back.
 pub struct Tokenizer {

@@ -1,29 +1,29 @@
 //! What segments texts: the tokenizers library, or SentencePiece.
 
+use pieces::published::PieceTokenizer;
 use tokenizers::decoders::DecoderWrapper;
 use tokenizers::{Encoding, Result, Tokenizer};
 
 use super::content;
-use super::sentencepiece::{self, SentencePieces};
 
 /// Segments texts into tokens, and joins tokens to texts.
 pub(super) enum Engine {
     Library(Box<Tokenizer>),
-    Pieces(SentencePieces),
+    Pieces(PieceTokenizer),
 }
 
 impl Engine {
-    /// Parses the content of a `tokenizer.json`, or of a file that
-    /// [`sentencepiece::packed`] returned.
+    /// Parses the content of a `tokenizer.json`, or of a file that [`pieces::published::packed`]
+    /// returned.
     ///
     /// # Errors
     ///
     /// The reason why the content cannot be used.
     pub fn parse(json: &[u8]) -> std::result::Result<Self, String> {
-        if json.starts_with(sentencepiece::MARK) {
-            return SentencePieces::parse(json).map(Self::Pieces);
+        match PieceTokenizer::parse(json) {
+            Some(pieces) => pieces.map(Self::Pieces),
+            None => Ok(content::parse(json)?.into()),
         }
-        Ok(content::parse(json)?.into())
     }
 
     /// Returns the tokeniser of the tokenizers library; `None` for SentencePiece.
@@ -43,7 +43,25 @@ impl Engine {
     pub fn encode(&self, text: &str, with_template: bool) -> Result<Encoding> {
         match self {
             Self::Library(library) => library.encode_fast(text, with_template),
-            Self::Pieces(pieces) => Ok(pieces.encode(text, with_template)),
+            Self::Pieces(pieces) => {
+                let (ids, is_special) = pieces.encode(text, with_template);
+                let length = ids.len();
+                let tokens = ids
+                    .iter()
+                    .map(|&id| pieces.token(id).unwrap_or_default().into());
+                let tokens = tokens.collect();
+                Ok(Encoding::new(
+                    ids,
+                    vec![0; length],
+                    tokens,
+                    vec![None; length],
+                    vec![(0, 0); length],
+                    is_special.into_iter().map(u32::from).collect(),
+                    vec![1; length],
+                    Vec::new(),
+                    Default::default(),
+                ))
+            }
         }
     }
 

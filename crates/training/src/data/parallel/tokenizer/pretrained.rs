@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pieces::published::{FolderError, Side, is_language, of_class, packed};
+
 use super::config::Texts;
 use super::engine::Engine;
-use super::published;
-use super::template::{Language, Template, is_language, no_language};
+use super::template::{Language, Template, no_language};
 use super::{JOINT, PAD, Tokenizer, UNK, read_json};
 use crate::contain::contain;
 use crate::data::parallel::pretrained::PretrainedConfig;
@@ -28,7 +29,10 @@ impl Tokenizer {
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", parsed.path.display(), what);
         let inner = match &*parsed.inner {
-            Engine::Pieces(pieces) => Arc::new(Engine::Pieces(pieces.of(side))),
+            Engine::Pieces(pieces) => Arc::new(Engine::Pieces(pieces.of(match side {
+                Texts::Targets => Side::Target,
+                _ => Side::Source,
+            }))),
             Engine::Library(_) => parsed.inner.clone(),
         };
         let Some(end_id) = model.search.eos_id else {
@@ -106,10 +110,13 @@ impl PretrainedTokenizer {
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let path = folder.join(JOINT);
         let json = if path.exists() {
-            published::of_class(read_json(&path)?, folder)?
+            of_class(read_json(&path)?, folder)
         } else {
-            published::packed(folder)?
+            packed(folder)
         };
+        let json = json.map_err(|FolderError { path, what }| {
+            UsageError::new("tokeniser", path.display(), what)
+        })?;
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let inner = Engine::parse(&json).map_err(wrong)?;
         // The largest id is found here, before the caller reads the weights of the model, so that

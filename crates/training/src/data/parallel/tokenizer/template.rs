@@ -1,5 +1,6 @@
 //! Special tokens around the texts of a pretrained model.
 
+use pieces::published::is_language;
 use serde::Serialize;
 use tokenizers::Encoding;
 
@@ -79,21 +80,6 @@ fn language_of(encoding: &Encoding, tokenizer: &Engine) -> Option<usize> {
     ids.position(|(&id, &is_added)| is_added == 1 && is_language(&name(id)))
 }
 
-/// Returns whether a token names a language: `eng_Latn`, `en_XX`, or `__en__`.
-pub(crate) fn is_language(token: &str) -> bool {
-    let is_code = |code: &str| {
-        (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase())
-    };
-    if let Some(code) = token.strip_prefix("__") {
-        return code.strip_suffix("__").is_some_and(is_code);
-    }
-    token.split_once('_').is_some_and(|(code, script)| {
-        let letters = script.bytes().all(|byte| byte.is_ascii_alphabetic());
-        let is_script = script.starts_with(|c: char| c.is_ascii_uppercase());
-        is_code(code) && letters && is_script && (2..=4).contains(&script.len())
-    })
-}
-
 /// Returns the error about a language that the tokeniser does not have.
 pub(super) fn no_language(tokenizer: &Engine) -> String {
     let tokens = tokenizer.tokens().into_iter().map(|(token, _)| token);
@@ -109,31 +95,5 @@ pub(super) fn no_language(tokenizer: &Engine) -> String {
             "is not one of the {n} languages of the tokeniser, such as {}",
             known[..5].join(", ")
         ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tokens_of_languages_are_recognised() {
-        for token in [
-            "eng_Latn", "zho_Hans", "en_XX", "gl_ES", "__de__", "__ceb__",
-        ] {
-            assert!(is_language(token), "{token}");
-        }
-        for token in [
-            "en",
-            "<s>",
-            "a_b",
-            "__",
-            "eng_latn",
-            "snake_case",
-            "x_Y",
-            "____",
-        ] {
-            assert!(!is_language(token), "{token}");
-        }
     }
 }

@@ -2,8 +2,9 @@
 //! model's class in the library `transformers` makes it.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use pieces::{Kind, SentencePiece};
 use serde_json::{Value, json};
+
+use crate::{Kind, SentencePiece};
 
 /// The languages of mBART, and those that mBART-50 has in addition.
 const MBART: &str = "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ \

@@ -5,20 +5,18 @@
 //! file with all of it, in the place of its `tokenizer.json`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use pieces::SentencePiece;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokenizers::Encoding;
 
-use crate::data::parallel::tokenizer::config::Texts;
+use super::{read, read_json};
+use crate::SentencePiece;
 
 /// The first bytes of a packed file.
-pub(super) const MARK: &[u8] = b"{\"sentencepiece\"";
+const MARK: &[u8] = b"{\"sentencepiece\"";
 
 const VOCAB: &str = "vocab.json";
 const CONFIG: &str = "tokenizer_config.json";
@@ -34,6 +32,15 @@ const LANGUAGES: &str = "af am ar ast az ba be bg bn br bs ca ceb cs cy da de el
     fr fy ga gd gl gu ha he hi hr ht hu hy id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg \
     mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl \
     tn tr uk ur uz vi wo xh yi yo zh zu";
+
+/// The side of a pair of texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What is translated.
+    Source,
+    /// The translation.
+    Target,
+}
 
 /// The tokeniser class of the library `transformers`.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,17 +81,14 @@ pub(super) fn packed(folder: &Path) -> Result<Option<Vec<u8>>, String> {
     } else {
         return Ok(None);
     };
-    let read = |name: &str| fs::read(folder.join(name)).map_err(|error| format!("{name}: {error}"));
     let of = |name: &str, error: &dyn std::fmt::Display| format!("{name}: {error}");
+    let file = |name: &str| read(&folder.join(name)).map_err(|what| of(name, &what));
     let model = |name: &str| {
-        let bytes = read(name)?;
+        let bytes = file(name)?;
         SentencePiece::from_bytes(&bytes).map_err(|error| of(name, &error))?;
         Ok::<_, String>(BASE64_STANDARD.encode(bytes))
     };
-    let json = |name: &str| match has(name) {
-        true => serde_json::from_slice(&read(name)?).map_err(|error| of(name, &error)),
-        false => Ok(Value::Null),
-    };
+    let json = |name: &str| read_json(&folder.join(name)).map_err(|what| of(name, &what));
     let (config, special): (Value, Value) = (json(CONFIG)?, json(SPECIAL)?);
     let refused = match class {
         Class::Marian => ("separate_vocabs", Value::Bool(false)),
@@ -98,9 +102,9 @@ pub(super) fn packed(folder: &Path) -> Result<Option<Vec<u8>>, String> {
             &format!("{name} is {value}, but only {expected} is supported"),
         ));
     }
-    let vocab = serde_json::from_slice(&read(VOCAB)?).map_err(|error| of(VOCAB, &error))?;
+    let vocab = serde_json::from_slice(&file(VOCAB)?).map_err(|error| of(VOCAB, &error))?;
     let language = config["src_lang"].as_str().unwrap_or("en");
-    let file = Packed {
+    let packed = Packed {
         sentencepiece: class,
         source: model(source)?,
         target: target.map(model).transpose()?,
@@ -109,8 +113,8 @@ pub(super) fn packed(folder: &Path) -> Result<Option<Vec<u8>>, String> {
         special: [&config, &special].into_iter().flat_map(listed).collect(),
         clean_up: config["clean_up_tokenization_spaces"] == true,
     };
-    let bytes = serde_json::to_vec(&file).expect("it is plain data");
-    SentencePieces::parse(&bytes)?;
+    let bytes = serde_json::to_vec(&packed).expect("it is plain data");
+    PieceTokenizer::parse_packed(&bytes)?;
     Ok(Some(bytes))
 }
 
@@ -124,7 +128,7 @@ fn listed(file: &Value) -> Vec<String> {
 
 /// Returns the names and contents of the files that [`packed`] has read; `None` if `json` is not
 /// such a file.
-pub(crate) fn unpacked(json: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
+pub fn unpacked(json: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
     let file: Packed = json
         .starts_with(MARK)
         .then(|| serde_json::from_slice(json).ok())??;
@@ -153,11 +157,11 @@ pub(crate) fn unpacked(json: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
 
 /// A SentencePiece model for each side, with the ids of a vocabulary.
 #[derive(Clone)]
-pub(super) struct SentencePieces {
+pub struct PieceTokenizer {
     class: Class,
     source: Arc<SentencePiece>,
     target: Arc<SentencePiece>,
-    side: Texts,
+    side: Side,
     ids: Arc<HashMap<String, u32>>,
     names: Arc<HashMap<u32, String>>,
     special: Arc<HashSet<u32>>,
@@ -168,8 +172,18 @@ pub(super) struct SentencePieces {
     clean_up: bool,
 }
 
-impl SentencePieces {
-    pub fn parse(json: &[u8]) -> Result<Self, String> {
+impl PieceTokenizer {
+    /// Reads the content that [`packed`](super::packed) returned for Marian and M2M100; `None` if it
+    /// is the content of another file.
+    ///
+    /// # Errors
+    ///
+    /// The reason why the content cannot be used.
+    pub fn parse(json: &[u8]) -> Option<Result<Self, String>> {
+        json.starts_with(MARK).then(|| Self::parse_packed(json))
+    }
+
+    fn parse_packed(json: &[u8]) -> Result<Self, String> {
         let file: Packed = serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let model = |base64: &String| {
             let bytes = BASE64_STANDARD
@@ -210,7 +224,7 @@ impl SentencePieces {
             class: file.sentencepiece,
             source,
             target,
-            side: Texts::Sources,
+            side: Side::Source,
             ids: ids.into(),
             names: names.into(),
             special: special.into(),
@@ -222,14 +236,16 @@ impl SentencePieces {
     }
 
     /// Returns the tokeniser of one side.
-    pub fn of(&self, side: Texts) -> Self {
+    pub fn of(&self, side: Side) -> Self {
         Self {
             side,
             ..self.clone()
         }
     }
 
-    pub fn encode(&self, text: &str, with_template: bool) -> Encoding {
+    /// Encodes a text: its ids, and for each whether it is a special token around the text. With
+    /// the template, these are the language of the model and the end symbol.
+    pub fn encode(&self, text: &str, with_template: bool) -> (Vec<u32>, Vec<bool>) {
         // A text for a Marian model of several target languages begins with `>>fra<<`.
         let code = match self.class {
             Class::Marian if text.starts_with(">>") => text.find("<<").map_or(0, |place| place + 2),
@@ -237,34 +253,22 @@ impl SentencePieces {
         };
         let (code, rest) = text.split_at(code);
         let model = match self.side {
-            Texts::Targets => &self.target,
-            _ => &self.source,
+            Side::Target => &self.target,
+            Side::Source => &self.source,
         };
         let own = |token: &str| self.ids.get(token).copied().unwrap_or(self.unk_id);
         let mut ids: Vec<u32> = (!code.is_empty()).then(|| own(code)).into_iter().collect();
         ids.extend(model.encode(rest).iter().map(|piece| own(&piece.text)));
-        let mut mask = vec![0; ids.len()];
+        let mut is_special = vec![false; ids.len()];
         if with_template {
             if let Some(language) = self.language {
                 ids.insert(0, language);
-                mask.insert(0, 1);
+                is_special.insert(0, true);
             }
             ids.push(self.eos_id);
-            mask.push(1);
+            is_special.push(true);
         }
-        let length = ids.len();
-        let tokens = ids.iter().map(|id| self.names[id].clone()).collect();
-        Encoding::new(
-            ids,
-            vec![0; length],
-            tokens,
-            vec![None; length],
-            vec![(0, 0); length],
-            mask,
-            vec![1; length],
-            Vec::new(),
-            Default::default(),
-        )
+        (ids, is_special)
     }
 
     /// Returns the text of tokens. As in the library `transformers`, Marian's models of sources
@@ -283,18 +287,22 @@ impl SentencePieces {
         }
     }
 
+    /// Returns the name of a token.
     pub fn token(&self, id: u32) -> Option<&str> {
         self.names.get(&id).map(String::as_str)
     }
 
+    /// Returns the id of a token.
     pub fn id(&self, token: &str) -> Option<u32> {
         self.ids.get(token).copied()
     }
 
+    /// Returns whether [`decode`](Self::decode) may skip a token.
     pub fn is_special(&self, id: u32) -> bool {
         self.special.contains(&id)
     }
 
+    /// Returns all tokens with their ids, in any order.
     pub fn tokens(&self) -> impl Iterator<Item = (String, u32)> {
         self.ids.iter().map(|(token, &id)| (token.clone(), id))
     }

@@ -1,38 +1,60 @@
-//! The tokeniser of a published folder, as its class in the library `transformers` makes it.
+//! Tokenisers of models as they are published, which are those of their classes in the library
+//! `transformers`.
+//!
+//! A published folder has a `tokenizer.json`, to which the class may change something
+//! ([`of_class`]), or other files, of which one file is made ([`packed`]): a `tokenizer.json` for the
+//! library `tokenizers`, or the content that [`PieceTokenizer::parse`] reads.
 
-use std::path::Path;
+mod converted;
+mod vocabulary;
 
-use pieces::SentencePiece;
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 
-use super::converted;
-use super::sentencepiece::{self, CLEANED};
-use super::template::is_language;
-use crate::error::UsageError;
-use crate::files::read_regular;
+pub use vocabulary::{PieceTokenizer, Side, unpacked};
+
+use crate::SentencePiece;
+use vocabulary::CLEANED;
+
+/// Why the tokeniser of a folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{} {what}", path.display())]
+pub struct FolderError {
+    /// The folder, or a file of it.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub what: String,
+}
 
 /// The file that names the class and its settings, and that of the model, which may name it, too.
 const CONFIG: &str = "tokenizer_config.json";
 const MODEL: &str = "config.json";
 
-/// Maximum size of that file in MiB.
-const LARGEST: u64 = 64;
+/// Maximum size of a file in bytes.
+const LARGEST: u64 = 512 << 20;
 
 /// Returns the content of one file with the tokeniser of a folder that has no `tokenizer.json`.
 ///
 /// # Errors
 ///
 /// If the folder has no tokeniser of a known class, or has a file that cannot be used.
-pub(super) fn packed(folder: &Path) -> Result<Vec<u8>, UsageError> {
-    let wrong = |what: String| UsageError::new("tokeniser", folder.display(), what);
-    let packed = sentencepiece::packed(folder).map_err(|what| wrong(format!("has {what}")))?;
+pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
+    let wrong = |what: String| FolderError {
+        path: folder.into(),
+        what,
+    };
+    let packed = vocabulary::packed(folder).map_err(|what| wrong(format!("has {what}")))?;
     if let Some(packed) = packed {
         return Ok(packed);
     }
     let (config, class) = class(folder)?;
     let mut json = match converted::file_of(&class) {
         Some(name) if folder.join(name).exists() => {
-            let model = SentencePiece::open(folder.join(name));
+            let model = read(&folder.join(name)).and_then(|bytes| {
+                SentencePiece::from_bytes(&bytes).map_err(|error| error.to_string())
+            });
             let model = model.map_err(|error| wrong(format!("has {name}: {error}")))?;
             converted::of_unigram(&class, &model, &config)
         }
@@ -54,18 +76,13 @@ pub(super) fn packed(folder: &Path) -> Result<Vec<u8>, UsageError> {
 
 /// Returns the content of `tokenizer_config.json`, which may be missing, and the class of the
 /// tokeniser, which `config.json` may name instead, without `Fast` at its end.
-fn class(folder: &Path) -> Result<(Value, String), UsageError> {
-    let read = |name: &str| {
+fn class(folder: &Path) -> Result<(Value, String), FolderError> {
+    let json = |name: &str| {
         let path = folder.join(name);
-        let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        if !path.exists() {
-            return Ok(Value::Null);
-        }
-        let json = read_regular(&path, LARGEST);
-        let json = json.map_err(|error| wrong(format!("cannot be read ({error})")))?;
-        serde_json::from_slice(&json).map_err(|error| wrong(format!("is damaged ({error})")))
+        let json = read_json(&path);
+        json.map_err(|what| FolderError { path, what })
     };
-    let (config, model) = (read(CONFIG)?, read(MODEL)?);
+    let (config, model) = (json(CONFIG)?, json(MODEL)?);
     let named = [&config, &model].map(|file| file["tokenizer_class"].as_str());
     let class = named[0]
         .or(named[1])
@@ -89,7 +106,7 @@ fn class(folder: &Path) -> Result<(Value, String), UsageError> {
 /// # Errors
 ///
 /// If a file is not JSON.
-pub(super) fn of_class(tokenizer: Vec<u8>, folder: &Path) -> Result<Vec<u8>, UsageError> {
+pub fn of_class(tokenizer: Vec<u8>, folder: &Path) -> Result<Vec<u8>, FolderError> {
     if !folder.join(CONFIG).exists() {
         return Ok(tokenizer);
     }
@@ -141,4 +158,63 @@ fn place_language(json: &mut Value, is_first: bool) -> bool {
     let language = single.remove(place);
     single.insert(wanted, language);
     place != wanted
+}
+
+/// Returns whether a token names a language: `eng_Latn`, `en_XX`, or `__en__`.
+pub fn is_language(token: &str) -> bool {
+    let is_code = |code: &str| {
+        (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
+    if let Some(code) = token.strip_prefix("__") {
+        return code.strip_suffix("__").is_some_and(is_code);
+    }
+    token.split_once('_').is_some_and(|(code, script)| {
+        let letters = script.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let is_script = script.starts_with(|c: char| c.is_ascii_uppercase());
+        is_code(code) && letters && is_script && (2..=4).contains(&script.len())
+    })
+}
+
+/// Reads a regular file.
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let wrong = |error: std::io::Error| format!("cannot be read ({error})");
+    let about = fs::metadata(path).map_err(wrong)?;
+    if !about.is_file() || about.len() > LARGEST {
+        return Err("cannot be read (it is no file, or has more than 512 MiB)".into());
+    }
+    fs::read(path).map_err(wrong)
+}
+
+/// Reads a file of JSON; a file that is missing is null.
+fn read_json(path: &Path) -> Result<Value, String> {
+    if !path.exists() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(&read(path)?).map_err(|error| format!("is damaged ({error})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_languages_are_recognised() {
+        for token in [
+            "eng_Latn", "zho_Hans", "en_XX", "gl_ES", "__de__", "__ceb__",
+        ] {
+            assert!(is_language(token), "{token}");
+        }
+        for token in [
+            "en",
+            "<s>",
+            "a_b",
+            "__",
+            "eng_latn",
+            "snake_case",
+            "x_Y",
+            "____",
+        ] {
+            assert!(!is_language(token), "{token}");
+        }
+    }
 }
