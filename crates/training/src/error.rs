@@ -10,6 +10,7 @@ use crate::setting::{Section, Setting, json, shown};
 
 /// Subject of a [`UsageError`]: what the error is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[doc(hidden)]
 pub enum Subject {
     /// A setting of a run.
     Setting(&'static Setting),
@@ -126,6 +127,7 @@ impl UsageError {
 /// # Errors
 ///
 /// The first setting that has another value.
+#[doc(hidden)]
 pub fn check_bounds<S: Section + Serialize>(section: &S) -> Result<(), UsageError> {
     let values = json(section);
     let mut settings = S::SETTINGS.iter();
@@ -139,6 +141,7 @@ pub fn check_bounds<S: Section + Serialize>(section: &S) -> Result<(), UsageErro
 ///
 /// The result has the first 700 and the last 200 characters, because paths and reasons are at the
 /// beginning and at the end of a message.
+#[doc(hidden)]
 pub fn shortened(text: String) -> String {
     const BEGIN: usize = 700;
     const END: usize = 200;
@@ -154,6 +157,7 @@ pub fn shortened(text: String) -> String {
 ///
 /// This is `usage` if another path would help. Otherwise, for example if the disk is full, it is an
 /// error with the cause.
+#[doc(hidden)]
 pub fn unwritable(path: &Path, error: io::Error, usage: UsageError) -> anyhow::Error {
     match error.kind() {
         ErrorKind::NotFound
@@ -172,6 +176,7 @@ pub fn unwritable(path: &Path, error: io::Error, usage: UsageError) -> anyhow::E
 /// not finite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what}: {advice}")]
+#[doc(hidden)]
 pub struct DivergedError {
     /// What happened, such as `the loss is NaN at step 12`.
     pub what: String,
@@ -181,6 +186,7 @@ pub struct DivergedError {
 
 /// Returns a user's text in quotation marks, with control characters escaped. Text of more than 60
 /// characters is truncated to 60, and `...` follows its quotation marks.
+#[doc(hidden)]
 pub fn quote(text: &str) -> String {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {

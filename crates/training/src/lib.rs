@@ -81,21 +81,17 @@
 //! # Modules
 //!
 //! Apart from its tests, each module imports only from modules above it in this table. The only
-//! exception is `config::Schedule`, which synthetic tasks in `data` use.
+//! exception is `config::Schedule`, which synthetic tasks in `data` use. What only the program
+//! `train` uses is hidden from this documentation, and may change at any time.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`error`], [`notes`], [`files`] | errors, messages, files written whole or not at all |
-//! | [`contain`] | panics of a dependency as errors |
+//! | [`error`] | mistakes of the user |
 //! | [`metrics`] | BLEU, chrF, error rates |
 //! | [`data`] | data sets, text and token ids, batches |
 //! | [`config`] | the settings of a run, presets, JSON and TOML |
-//! | [`memory`] | memory of the process, of the machine and of training |
-//! | [`host`] | the name of the machine |
 //! | [`collective`] | groups of processes that train together |
-//! | [`positions`] | maximum numbers of tokens, for sequences longer than in training |
-//! | [`evaluation`] | teacher-forced loss, decoding, scores by length |
-//! | [`lora`] | low-rank matrices that are trained instead of the whole model |
+//! | [`evaluation`] | decoding and scores |
 //! | [`run`] | the run folder, its records and checkpoints |
 //! | [`trainer`] | the training loop, one training step, the optimizer |
 //! | [`pretrained`] | pretrained models in folders of the Hugging Face format |
@@ -105,21 +101,30 @@
 
 pub mod collective;
 pub mod config;
+#[doc(hidden)]
 pub mod contain;
 pub mod data;
 pub mod error;
 pub mod evaluation;
+#[doc(hidden)]
 pub mod files;
+#[doc(hidden)]
 pub mod host;
 pub mod inference;
+#[doc(hidden)]
 pub mod lora;
+#[doc(hidden)]
 pub mod memory;
+#[doc(hidden)]
 pub mod metrics;
+#[doc(hidden)]
 pub mod notes;
+#[doc(hidden)]
 pub mod positions;
 pub mod pretrained;
 pub mod run;
 mod schedule;
+#[doc(hidden)]
 pub mod setting;
 pub mod trainer;
 

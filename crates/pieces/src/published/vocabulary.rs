@@ -126,7 +126,7 @@ fn listed(file: &Value) -> Vec<String> {
     names.map(String::from).collect()
 }
 
-/// Returns the names and contents of the files that [`packed`] has read; `None` if `json` is not
+/// Returns the names and contents of the files that [`packed`](super::packed()) has read; `None` if `json` is not
 /// such a file.
 pub fn unpacked(json: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
     let file: Packed = json

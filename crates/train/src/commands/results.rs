@@ -8,8 +8,8 @@ use console::{StyledObject, style};
 use training::config::RunConfig;
 use training::data::{Dataset, Decoded};
 use training::evaluation::{ByLength, TestResult};
-use training::run::environment::quoted;
 use training::run::layout::PICTURES;
+use training::run::quoted;
 use training::run::{LengthsOf, RunData, Summary, TrainingState, add_lengths};
 use training::trainer::Finished;
 

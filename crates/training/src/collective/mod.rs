@@ -16,6 +16,7 @@ use std::ops::Range;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+#[doc(hidden)]
 pub use alike::check_alike;
 pub(crate) use alike::checksum;
 

@@ -2,21 +2,27 @@
 
 mod assign;
 mod checkpointing;
+#[doc(hidden)]
 pub mod differences;
 mod evaluation;
 mod execution;
 pub mod file;
 mod model;
 mod optimization;
-pub mod presets;
+pub(crate) mod presets;
 mod run;
 
 pub use crate::schedule::{Schedule, ScheduleKind};
 
+#[doc(hidden)]
 pub use crate::data::Preset;
 pub use checkpointing::CheckpointingConfig;
-pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};
+#[doc(hidden)]
+pub use evaluation::MAX_LENGTH;
+pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig};
 pub use execution::{ExecutionConfig, Precision};
 pub use model::ModelSettings;
 pub use optimization::{LoraConfig, OptimizationConfig, OptimizerConfig, OptimizerKind};
-pub use run::{RunConfig, SEED, all_settings, setting_at};
+pub use run::RunConfig;
+#[doc(hidden)]
+pub use run::{SEED, all_settings, setting_at};

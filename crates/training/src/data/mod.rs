@@ -5,25 +5,38 @@
 //! [`parallel`] corpora are read from files. [`prepare`] makes the data set that a run's
 //! configuration names.
 
-pub mod batch;
-pub mod codec;
-pub mod config;
-pub mod dataset;
-pub mod example;
+pub(crate) mod batch;
+pub(crate) mod codec;
+pub(crate) mod config;
+pub(crate) mod dataset;
+pub(crate) mod example;
 pub mod parallel;
+#[doc(hidden)]
 pub mod prefetcher;
 mod prepare;
+#[doc(hidden)]
 pub mod share;
-pub mod sides;
-pub mod split;
+pub(crate) mod sides;
+pub(crate) mod split;
 pub mod synthetic;
 
 pub use batch::Batch;
-pub use codec::{Codec, EncodeError, Vocabularies};
-pub use config::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
-pub use dataset::{Dataset, Limits, TextScores};
-pub use example::{DataRng, Decoded, Example, generator};
-pub use prepare::{open, prepare, reload};
+pub use codec::Codec;
+#[doc(hidden)]
+pub use codec::{EncodeError, Vocabularies};
+pub use config::DataConfig;
+#[doc(hidden)]
+pub use config::{Preset, SYNTHETIC_TASKS, TASK};
+#[doc(hidden)]
+pub use dataset::TextScores;
+pub use dataset::{Dataset, Limits};
+#[doc(hidden)]
+pub use example::Decoded;
+pub use example::{DataRng, Example, generator};
+#[doc(hidden)]
+pub use prepare::reload;
+pub use prepare::{open, prepare};
+#[doc(hidden)]
 pub use share::StepShare;
 pub use sides::Sides;
 pub use split::Split;

@@ -4,14 +4,18 @@
 //! into a result: lines of plain text or JSON.
 
 mod format;
-pub mod input;
-pub mod predictor;
+pub(crate) mod input;
+pub(crate) mod predictor;
 mod records;
-pub mod request;
-pub mod work;
+pub(crate) mod request;
+pub(crate) mod work;
 
-pub use input::{Input, Line, Unreadable};
+pub use input::Line;
+#[doc(hidden)]
+pub use input::{Input, Unreadable};
 pub use predictor::Predictor;
+#[doc(hidden)]
 pub use records::one_line;
+#[doc(hidden)]
 pub use request::Request;
 pub use work::{Generation, Work};

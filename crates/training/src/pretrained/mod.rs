@@ -23,11 +23,13 @@ use crate::notes;
 use crate::positions::max_tokens;
 use crate::run::checkpoint::TrainedRun;
 use crate::run::layout::CHECKPOINTS;
+#[doc(hidden)]
 pub use crate::run::layout::is_pretrained;
 
 pub use written::write_folder;
 
 /// Says how one gets a folder of a model.
+#[doc(hidden)]
 pub const DOWNLOADED: &str =
     "of a Hugging Face model, such as `hf download t5-small --local-dir t5-small` makes";
 

@@ -6,40 +6,53 @@
 //! the settings and the model back.
 
 pub mod checkpoint;
-pub mod config_file;
-pub mod curves;
-pub mod data;
-pub mod environment;
-pub mod folder;
-pub mod latest;
+pub(crate) mod config_file;
+pub(crate) mod curves;
+pub(crate) mod data;
+pub(crate) mod environment;
+pub(crate) mod folder;
+pub(crate) mod latest;
+#[doc(hidden)]
 pub mod layout;
-pub mod lengths;
+pub(crate) mod lengths;
 mod lock;
-pub mod loss_scale;
-pub mod metrics_log;
+pub(crate) mod loss_scale;
+pub(crate) mod metrics_log;
 mod new_folder;
-pub mod observer;
-pub mod records;
+pub(crate) mod observer;
+pub(crate) mod records;
+#[doc(hidden)]
 pub mod single_file;
-pub mod state;
-pub mod status;
-pub mod tensorboard;
+pub(crate) mod state;
+pub(crate) mod status;
+pub(crate) mod tensorboard;
 #[cfg(test)]
 mod tests;
 
+#[doc(hidden)]
 pub use config_file::read_config;
 pub(crate) use config_file::read_config_json;
+#[doc(hidden)]
 pub use curves::{CURVES, Curves, MetricsLine, Point, read_metrics};
+#[doc(hidden)]
 pub use data::{COMPARED, RunData, labels, seed_groups};
-pub use environment::{Environment, read_environments};
+#[doc(hidden)]
+pub use environment::{Environment, quoted, read_environments};
 pub use folder::RunFolder;
+#[doc(hidden)]
 pub use latest::{find_run, run_folders};
+#[doc(hidden)]
 pub use layout::unusable;
+#[doc(hidden)]
 pub use lengths::{Lengths, LengthsOf, add_lengths, read_lengths};
+#[doc(hidden)]
 pub use loss_scale::LossScale;
+#[doc(hidden)]
 pub use metrics_log::MetricsPosition;
 pub use observer::{Event, Observer};
 pub use records::{Evaluation, StepMetrics, Summary};
+#[doc(hidden)]
 pub use state::{Best, TrainingState};
+#[doc(hidden)]
 pub use status::{EndReason, RunStatus, Status, read_status, record_stop};
 pub use tensorboard::TensorBoard;

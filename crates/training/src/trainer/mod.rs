@@ -20,9 +20,13 @@ mod tests;
 
 pub use finished::{Ending, Finished};
 pub use fit::Trainer;
+#[doc(hidden)]
 pub use learner::Learner;
+#[doc(hidden)]
 pub use precision::configure;
-pub use step::{TakenStep, device_of, new_model};
+pub use step::device_of;
+#[doc(hidden)]
+pub use step::{TakenStep, new_model};
 pub use stepper::Stepper;
 
 pub use crate::run::observer::{Event, Observer};

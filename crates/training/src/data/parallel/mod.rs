@@ -4,31 +4,40 @@
 //! [`TokenCache`] stores the ids in files, and [`BatchPlan`] groups pairs of similar lengths into
 //! batches. [`ParallelDataset`] combines all of these into a data set.
 
-pub mod batches;
-pub mod cache;
+pub(crate) mod batches;
+pub(crate) mod cache;
 mod cache_folder;
-pub mod config;
-pub mod corpus;
-pub mod dataset;
+pub(crate) mod config;
+pub(crate) mod corpus;
+pub(crate) mod dataset;
 mod fingerprints;
 mod held_out;
 mod lines;
 mod prepare;
-pub mod pretrained;
+pub(crate) mod pretrained;
+#[doc(hidden)]
 pub mod tokenizer;
-pub mod tokenizer_pair;
+pub(crate) mod tokenizer_pair;
 mod train_tokenizers;
 
+#[doc(hidden)]
 pub use batches::{BatchPlan, EpochOrder};
+#[doc(hidden)]
 pub use cache::TokenCache;
-pub use config::{Overlong, TextConfig};
+#[doc(hidden)]
+pub use config::Overlong;
+pub use config::TextConfig;
+#[doc(hidden)]
 pub use corpus::{
     Corpus, CorpusStats, Pair, Pairs, ReadOptions, TrainSettings, ValidSettings, is_json_lines,
 };
+#[doc(hidden)]
 pub use dataset::ParallelDataset;
 pub(crate) use pretrained::BATCH_TOKENS;
+#[doc(hidden)]
 pub use pretrained::PretrainedConfig;
-pub use tokenizer::{
-    Normalization, PretrainedTokenizer, Tokenizer, TokenizerConfig, TokenizerKind,
-};
+#[doc(hidden)]
+pub use tokenizer::{Normalization, PretrainedTokenizer};
+pub use tokenizer::{Tokenizer, TokenizerConfig, TokenizerKind};
+#[doc(hidden)]
 pub use tokenizer_pair::TokenizerPair;

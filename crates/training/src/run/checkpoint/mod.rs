@@ -6,10 +6,14 @@ mod store;
 mod trained;
 
 pub(crate) use contents::AVERAGE;
+#[doc(hidden)]
 pub use contents::{MODEL, OPTIMIZER, STATE, newest, of_model, read_state};
 pub(crate) use contents::{check_config, first_infinite, read_parameters, restored};
 pub use selector::CheckpointSelector;
-pub use store::{CheckpointError, Checkpoints, Content, LoadedCheckpoint};
+pub use store::{CheckpointError, Checkpoints};
+#[doc(hidden)]
+pub use store::{Content, LoadedCheckpoint};
 pub use trained::{TrainedRun, load_model};
 
+#[doc(hidden)]
 pub use super::layout::CONFIG;
