@@ -14,7 +14,7 @@ use crate::setting::{Kind, Section, Setting, json, whole};
 
 /// The settings of a run, in sections.
 ///
-/// Begin with one of the [`presets`](super::presets), change the settings that you need to change,
+/// Begin with one of the presets, such as [`reverse`](Self::reverse), change the settings that you need to change,
 /// and then call [`check`](Self::check).
 ///
 /// ```
