@@ -7,10 +7,10 @@ use burn::tensor::TensorData;
 use super::element::check_float;
 use super::error::{WeightsError, check_none};
 use super::file::WeightsFile;
-use super::layout::{Kind, Layout, Rule};
 use super::metadata;
 use super::options::ImportOptions;
 use super::recognise::Recognised;
+use super::rule::{Kind, Rule};
 use crate::config::{Positions, TransformerConfig};
 
 impl Recognised {
@@ -57,12 +57,14 @@ impl Recognised {
         let source = vocab_size("encoder").or(target).unwrap_or(1);
         let target = target.unwrap_or(source);
 
-        let written = match self.layout {
-            Layout::Native => metadata::config(&file.metadata)?,
-            _ => None,
+        let family = self.layout.family();
+        let written = if family.is_own {
+            metadata::config(&file.metadata)?
+        } else {
+            None
         };
         let is_written = written.is_some();
-        let mut config = written.unwrap_or_else(|| self.layout.usual(target));
+        let mut config = written.unwrap_or_else(|| (family.usual)(target));
         (config.source_vocab_size, config.target_vocab_size) = (source, target);
         // If the file has an embedding table, `d_model` is the width of the table. If the width of
         // a norm differs, the error then names the norm.
@@ -91,7 +93,7 @@ impl Recognised {
                 config.n_heads = n_heads;
             }
         }
-        if matches!(self.layout, Layout::Native | Layout::TorchNn | Layout::Bart) {
+        if family.optional.contains(&".final_norm.") {
             let has_norm = shape(&format!("{stack}.final_norm.gamma")).is_some();
             if is_written && config.final_norm != has_norm {
                 let what = format!(
@@ -102,7 +104,7 @@ impl Recognised {
             }
             config.final_norm = has_norm;
         }
-        if self.layout == Layout::M2m100 {
+        if family.optional.contains(&"decoder.generator.bias") {
             config.logits_bias = shape("decoder.generator.bias").is_some();
         }
         match options.n_heads {
@@ -111,7 +113,7 @@ impl Recognised {
             None if is_written || config.positions == Positions::Relative => {}
             None => return Err(WeightsError::Heads),
         }
-        if matches!(self.layout, Layout::T5 | Layout::T5Gated)
+        if family.free.contains(&"d_kv")
             && let Some(width) = first(&of_layer("self_attention.w_qkv.weight"))
         {
             let d_kv = width / config.n_heads.max(1);

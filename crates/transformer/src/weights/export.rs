@@ -6,9 +6,12 @@ use burn::tensor::{DType, TensorData};
 
 use super::contents::Contents;
 use super::error::WeightsError;
+use super::expand::expand;
+use super::families::Layout;
 use super::int8::{Int8, dequantize};
-use super::layout::{self, CORE, Kind, Layout};
 use super::parameters::Parameters;
+use super::rule::Kind;
+use super::shapes::shapes;
 use super::tying::transposed;
 use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;
@@ -70,21 +73,19 @@ pub fn export(
         },
     ];
     let is_bare = contents != Contents::Model;
+    let family = layout.family();
     let shared = shared(parameters);
     let mut all: BTreeMap<String, (Vec<usize>, Vec<f32>)> = BTreeMap::new();
     let mut quantized = Parameters::new();
-    for rule in layout::expand(layout, n_layers, is_bare) {
+    for rule in expand(layout, n_layers, is_bare) {
         let name = &rule.theirs[0];
-        let name = if is_bare {
-            name.strip_prefix(CORE).unwrap_or(name)
-        } else {
-            name
-        };
+        let inner = name.strip_prefix(family.core);
+        let name = inner.filter(|_| is_bare).unwrap_or(name);
         if let Kind::Positions(_) = rule.kind
             && config.positions != Positions::Learned
         {
-            // A single stack of `torch.nn` has no position table, and M2M100 computes its table.
-            let has_table = layout != Layout::M2m100 && !(is_bare && layout == Layout::TorchNn);
+            // A stack alone lacks a table outside the module in which it is.
+            let has_table = !family.computes_positions && !(is_bare && inner.is_none());
             if positions && has_table {
                 let shape = rule.their_shape(&[config.max_len, config.d_model]);
                 all.insert(name.into(), (shape, sinusoid(config)));
@@ -92,11 +93,11 @@ pub fn export(
             continue;
         }
         let own = parameters.get(&rule.ours);
-        let own = own.or_else(|| shared.get(&rule.ours).filter(|_| layout != Layout::Native));
+        let own = own.or_else(|| shared.get(&rule.ours).filter(|_| !family.is_own));
         let Some(data) = own else {
             continue;
         };
-        if layout == Layout::Native && Int8::of(data).is_some() {
+        if family.is_own && Int8::of(data).is_some() {
             quantized.insert(name.to_string(), data.clone());
             continue;
         }
@@ -104,7 +105,7 @@ pub fn export(
         let shape = data.shape().to_vec();
         let values = data.as_slice::<f32>().expect("its type was checked");
         if let Kind::Positions(_) = rule.kind {
-            let offset = layout.position_offset();
+            let offset = family.position_offset;
             let mut rows = vec![0.0; offset * config.d_model];
             rows.extend_from_slice(values);
             let theirs = rule.their_shape(&[shape[0] + offset, config.d_model]);
@@ -129,7 +130,7 @@ fn check_whole(
     contents: Contents,
     parameters: &Parameters,
 ) -> Result<(), WeightsError> {
-    for (name, expected) in layout::shapes(config, contents.has()) {
+    for (name, expected) in shapes(config, contents.has()) {
         match parameters.get(&name) {
             // An encoder may lack an embedding table.
             None if contents == Contents::Encoder && name.ends_with("embedding.weight") => {}

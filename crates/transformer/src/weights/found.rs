@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::contents::Contents;
-use super::layout::{self, CORE, Layout};
+use super::expand::expand;
+use super::families::Layout;
 
 /// Names of tensors after renaming, mapped to their names in the file.
 pub(super) type Names = BTreeMap<String, String>;
@@ -29,11 +30,11 @@ pub(super) struct Found {
 /// `None` if the file has no such names.
 pub(super) fn find(layout: Layout, names: &Names) -> Option<Found> {
     let first = |is_bare| -> [String; 2] {
-        let rules = layout::expand(layout, [1, 1], is_bare);
+        let rules = expand(layout, [1, 1], is_bare);
         ["encoder", "decoder"].map(|stack| {
             let ours = format!("{stack}.layers.0.self_attention.w_qkv.weight");
             let rule = rules.iter().find(|rule| rule.ours == ours);
-            inner(&rule.expect("every layout has this rule").theirs[0])
+            inner(layout, &rule.expect("every layout has this rule").theirs[0])
         })
     };
     let before = |end: &str| {
@@ -78,11 +79,14 @@ pub(super) fn find(layout: Layout, names: &Names) -> Option<Found> {
     let prefix = before(&alone)?;
     let n_layers = count(&prefix, &alone);
     // Only decoders have cross-attention.
-    let rules = layout::expand(layout, [0, 1], true);
+    let rules = expand(layout, [0, 1], true);
     let cross = rules
         .iter()
         .find(|rule| rule.ours.ends_with("cross_attention.w_o.weight"));
-    let cross = inner(&cross.expect("every layout has this rule").theirs[0]);
+    let cross = inner(
+        layout,
+        &cross.expect("every layout has this rule").theirs[0],
+    );
     let is_decoder = names.contains_key(&format!("{prefix}{cross}"));
     Some(Found {
         contents: if is_decoder {
@@ -100,7 +104,8 @@ pub(super) fn find(layout: Layout, names: &Names) -> Option<Found> {
     })
 }
 
-/// Returns a name without `CORE`, the prefix of names inside `torch.nn.Transformer`.
-fn inner(name: &str) -> String {
-    name.strip_prefix(CORE).unwrap_or(name).into()
+/// Returns a name without the prefix of names inside the layout's inner module.
+fn inner(layout: Layout, name: &str) -> String {
+    let core = layout.family().core;
+    name.strip_prefix(core).unwrap_or(name).into()
 }

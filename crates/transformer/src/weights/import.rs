@@ -7,14 +7,15 @@ use burn::tensor::{DType, Device, TensorData};
 use super::assemble;
 use super::contents::Contents;
 use super::error::WeightsError;
+use super::families::Layout;
 use super::file::WeightsFile;
 use super::header::ForeignObject;
 use super::int8::axis;
-use super::layout::{self, Layout};
 use super::metadata;
 use super::options::ImportOptions;
 use super::parameters::{Parameters, with_parameters};
 use super::recognise::{is_bias, recognise};
+use super::shapes::shapes;
 use super::tying::{Vocabulary, is_vocabulary};
 use crate::config::{TransformerConfig, WeightTying};
 use crate::decoder::Decoder;
@@ -225,15 +226,15 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     // The shapes are those without weight tying, because a file may have a separate copy of each
     // matrix that the model shares.
     let untied = |config: &TransformerConfig| config.clone().with_weight_tying(WeightTying::None);
-    let shapes = |config: &TransformerConfig| -> Result<BTreeMap<_, _>, WeightsError> {
+    let shapes_of = |config: &TransformerConfig| -> Result<BTreeMap<_, _>, WeightsError> {
         let untied = untied(config);
         untied.validate().map_err(WeightsError::Config)?;
-        Ok(layout::shapes(&untied, has).into_iter().collect())
+        Ok(shapes(&untied, has).into_iter().collect())
     };
-    recognised.check_shapes(file, &shapes(&config)?)?;
+    recognised.check_shapes(file, &shapes_of(&config)?)?;
     let mut parameters = recognised.positions(file, options, &mut config)?;
     let pieces = recognised.pieces();
-    let shapes = shapes(&config)?;
+    let shapes = shapes_of(&config)?;
     // The vocabulary matrices are read before the other parameters take memory: for a while, two
     // copies of the largest matrix may be in memory.
     let vocabulary = Vocabulary::read(file, &pieces, &shapes)?;
@@ -267,13 +268,12 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
         parameters.insert("decoder.generator.bias".into(), zeros);
         warnings.push("the generator has no bias: zeros are used".into());
     }
-    let is_t5 = matches!(recognised.layout, Layout::T5 | Layout::T5Gated);
-    if is_t5 && options.scale_logits.is_none() {
-        // T5 scales the logits only if the generator shares the embedding table.
+    let family = recognised.layout.family();
+    if family.scales_tied_logits && options.scale_logits.is_none() {
         config.scale_logits = config.weight_tying.shares_generator();
     }
     config.validate().map_err(WeightsError::Config)?;
-    if recognised.layout == Layout::Native && metadata::config(file.metadata())?.is_none() {
+    if family.is_own && metadata::config(file.metadata())?.is_none() {
         warnings.extend(assumed(&config, options));
     }
     Ok(Imported {

@@ -33,7 +33,7 @@ impl Recognised {
         for (rule, name) in tables {
             let data = file.read(name)?;
             let shape = data.shape().to_vec();
-            let offset = self.layout.position_offset();
+            let offset = self.layout.family().position_offset;
             let rows = data.num_elements() / config.d_model;
             let expected = rule.their_shape(&[rows, config.d_model]);
             if rows <= offset || !rule.fits(&shape, &expected) {

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use super::contents::Contents;
 use super::error::WeightsError;
+use super::expand::expand;
+use super::families::Layout;
 use super::file::WeightsFile;
 use super::found::{Found, Names, find};
 use super::header::TensorInfo;
-use super::layout::{self, CORE, Kind, Layout, Rule};
 use super::options::ImportOptions;
+use super::rule::{Kind, Rule};
 use crate::choice::Choice;
 
 /// The structure of a file: its layout, and the tensors that match the layout's names.
@@ -60,7 +62,7 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
     let of = |group: Option<&Option<String>>| {
         let names = entries.names(group);
         layouts.iter().find_map(|&layout| {
-            if let Some(mark) = layout.mark() {
+            if let Some(mark) = layout.family().mark {
                 // In a file of one stack, the name of the stack is missing.
                 let bare = mark.trim_start_matches("coder.");
                 let is_marked = |name: &String| name.ends_with(mark) || name == bare;
@@ -68,14 +70,13 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
                     return None;
                 }
             }
-            let names = &with_model(layout, &names);
-            let found = find(layout, names)?;
+            let found = find(layout, &names)?;
             let beside = entries.beside(group);
             Some(matched(
                 layout,
                 found,
                 group.cloned().flatten(),
-                names,
+                &names,
                 beside,
             ))
         })
@@ -220,27 +221,6 @@ impl Entries {
     }
 }
 
-/// Adds the prefix `model.` to the names if the layout has this prefix and the file has an embedding
-/// table without it. Files of `BartModel` lack the prefix, and files of
-/// `BartForConditionalGeneration` have it.
-fn with_model(layout: Layout, names: &Names) -> Names {
-    let has_model = matches!(layout, Layout::Bart | Layout::M2m100 | Layout::Marian);
-    let tables = [
-        "shared.weight",
-        "encoder.embed_tokens.weight",
-        "decoder.embed_tokens.weight",
-    ];
-    let is_without = has_model && tables.iter().any(|table| names.contains_key(*table));
-    let name = |(name, original): (&String, &String)| {
-        if is_without {
-            (format!("model.{name}"), original.clone())
-        } else {
-            (name.clone(), original.clone())
-        }
-    };
-    names.iter().map(name).collect()
-}
-
 /// Matches the rules of a layout with the names of a file.
 fn matched(
     layout: Layout,
@@ -255,31 +235,27 @@ fn matched(
         n_layers,
         is_bare,
     } = found;
-    // For `torch.nn`, `prefix` ends with the field name of the `Transformer`. The names of modules
-    // outside the `Transformer` lack this field name: if `prefix` is `module.transformer.`, `outer`
-    // is `module.`.
+    // If the layout has an inner module, `prefix` ends with the module's field name. The names of
+    // tensors outside the module lack it: if `prefix` is `module.transformer.`, `outer` is `module.`.
+    let family = layout.family();
     let outer = match prefix.trim_end_matches('.').rsplit_once('.') {
         _ if prefix.is_empty() => String::new(),
         Some((outer, _)) => format!("{outer}."),
         None => String::new(),
     };
-    let candidates = |name: &String| match (layout, name.strip_prefix(CORE)) {
-        (Layout::TorchNn, Some(inner)) => vec![format!("{prefix}{inner}")],
-        (Layout::TorchNn, None) => vec![format!("{outer}{name}"), format!("{prefix}{name}")],
-        _ => vec![format!("{prefix}{name}")],
+    let candidates = |name: &String| match name.strip_prefix(family.core) {
+        Some(inner) => vec![format!("{prefix}{inner}")],
+        None => vec![format!("{outer}{name}"), format!("{prefix}{name}")],
     };
     let mut used = BTreeSet::new();
     let mut found = Vec::new();
-    for rule in layout::expand(layout, n_layers, is_bare) {
+    for rule in expand(layout, n_layers, is_bare) {
         let mut all = rule.theirs.iter().flat_map(candidates);
         let there = all.find(|name| names.contains_key(name));
         let original = there.as_ref().map(|name| names[name].clone());
         used.extend(there);
         found.push((rule, original));
     }
-    let has_final_norm = found
-        .iter()
-        .any(|(rule, name)| rule.ours.contains(".final_norm.") && name.is_some());
     // A PyTorch model with `bias=False` has no biases, neither in linear layers nor in norms.
     // An RMS norm has no shift, even if linear layers have biases.
     let has = |end: &str| {
@@ -297,11 +273,10 @@ fn matched(
             || is("decoder.generator.weight")
             || is("decoder.generator.bias")
             || is("encoder.input.embedding.weight")
-            || (rule.ours.contains(".final_norm.")
-                && !has_final_norm
-                && matches!(layout, Layout::Native | Layout::TorchNn | Layout::Bart))
-            || (layout == Layout::Native
-                && (rule.ours.contains(".input.norm.") || is("attention_position.relative.weight")))
+            || family.optional.iter().any(|part| {
+                let is = |rule: &Rule| rule.ours.contains(part);
+                is(rule) && !found.iter().any(|(rule, name)| is(rule) && name.is_some())
+            })
             || (is_bias(&rule.ours) && is(".bias") && !has_biases)
             || (is_bias(&rule.ours) && is(".beta") && !has_shifts)
     };
@@ -320,7 +295,7 @@ fn matched(
         .collect();
     let unused = names
         .keys()
-        .filter(|name| !used.contains(*name) && !layout.ignores(name));
+        .filter(|name| !used.contains(*name) && !family.ignores.iter().any(|x| name.contains(x)));
     Recognised {
         layout,
         contents,
@@ -330,7 +305,10 @@ fn matched(
         beside,
         n_layers,
         found,
-        prefix,
+        prefix: match prefix.strip_suffix(family.core) {
+            Some(outer) if layout.is_hugging_face() => outer.into(),
+            _ => prefix,
+        },
     }
 }
 

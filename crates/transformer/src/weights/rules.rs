@@ -9,8 +9,11 @@ use super::assemble::{self, Pieces};
 use super::element::check_float;
 use super::error::WeightsError;
 use super::file::WeightsFile;
-use super::layout::{Kind, Part, Rule};
 use super::parameters::{Parameters, shapes, with_parameters};
+use super::rule::{Kind, Part, Rule};
+
+/// The ends of the names of a linear layer's parameters, and their arrangement in PyTorch.
+const LINEAR: [(&str, Kind); 2] = [("weight", Kind::Linear), ("bias", Kind::Vector(0))];
 
 /// Rules that say which tensors of a file are which parameters of a module.
 ///
@@ -46,13 +49,14 @@ use super::parameters::{Parameters, shapes, with_parameters};
 ///
 /// // PyTorch's linear layers are `[out, in]`; queries, keys and values become one matrix.
 /// let rules = Rules::new()
-///     .packed(&["block.{i}.q", "block.{i}.k", "block.{i}.v"], "layers.{i}.self_attention.w_qkv")
-///     .linear("block.{i}.o", "layers.{i}.self_attention.w_o")
-///     .linear("block.{i}.up", "layers.{i}.feed_forward.w_1")
-///     .linear("block.{i}.down", "layers.{i}.feed_forward.w_2")
-///     .norm("block.{i}.norm_1", "layers.{i}.self_attention_residual.norm")
-///     .norm("block.{i}.norm_2", "layers.{i}.feed_forward_residual.norm")
 ///     .norm("norm", "final_norm")
+///     .within("block.{i}.", "layers.{i}.")
+///     .packed(&["q", "k", "v"], "self_attention.w_qkv")
+///     .linear("o", "self_attention.w_o")
+///     .linear("up", "feed_forward.w_1")
+///     .linear("down", "feed_forward.w_2")
+///     .norm("norm_1", "self_attention_residual.norm")
+///     .norm("norm_2", "feed_forward_residual.norm")
 ///     .with_zero_biases()
 ///     .ignoring("version");
 /// let encoder = rules.read(&WeightsFile::open(&path)?, &encoder)?;
@@ -60,31 +64,45 @@ use super::parameters::{Parameters, shapes, with_parameters};
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Rules {
-    rules: Vec<Pattern>,
+    pub(super) all: Vec<Rule>,
     ignored: Vec<String>,
     zero_biases: bool,
+    /// What stands before both names of the rules that follow.
+    within: [String; 2],
+    /// The library's names for the scale and the shift of a norm.
+    norm: [&'static str; 2],
 }
 
-/// A rule for one parameter: its name, and those of the tensors of which it consists.
-#[derive(Clone, Debug)]
-struct Pattern {
-    theirs: Vec<String>,
-    ours: String,
-    kind: Kind,
+impl Default for Rules {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Rules {
     /// Creates an empty set of rules.
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            all: Vec::new(),
+            ignored: Vec::new(),
+            zero_biases: false,
+            within: Default::default(),
+            norm: ["weight", "bias"],
+        }
+    }
+
+    /// Puts `theirs` and `ours` before the names in the rules that follow, such as `block.{i}.` and
+    /// `layers.{i}.`, instead of what an earlier call has put there.
+    pub fn within(mut self, theirs: &str, ours: &str) -> Self {
+        self.within = [theirs.into(), ours.into()];
+        self
     }
 
     /// Adds the rule for a parameter with the same shape in the file, such as an embedding table.
-    pub fn same(mut self, theirs: &str, ours: &str) -> Self {
-        self.add(&[theirs], ours, Kind::Same);
-        self
+    pub fn same(self, theirs: &str, ours: &str) -> Self {
+        self.same_as(&[theirs], ours)
     }
 
     /// Adds the rules for weight and bias of a linear layer, whose weight is `[out, in]` in the
@@ -96,10 +114,16 @@ impl Rules {
     /// Adds the rules for a linear layer that consists of several layers of the file, side by side,
     /// such as queries, keys and values. The names lack `.weight` and `.bias`.
     pub fn packed(mut self, theirs: &[&str], ours: &str) -> Self {
-        for (end, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
-            let theirs: Vec<String> = theirs.iter().map(|name| format!("{name}.{end}")).collect();
-            let theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
-            self.add(&theirs, &format!("{ours}.{end}"), kind);
+        for (end, kind) in LINEAR {
+            for (first, name) in theirs.iter().enumerate() {
+                let part = Part {
+                    first,
+                    count: 1,
+                    of: theirs.len(),
+                };
+                let (name, ours) = (format!("{name}.{end}"), format!("{ours}.{end}"));
+                self.add(&[&name], &ours, kind, [Part::WHOLE, part]);
+            }
         }
         self
     }
@@ -108,20 +132,15 @@ impl Rules {
     /// as here, as in GPT-2. The names lack `.weight` and `.bias`.
     pub fn linear_in_out(mut self, theirs: &str, ours: &str) -> Self {
         for end in ["weight", "bias"] {
-            let (theirs, ours) = (format!("{theirs}.{end}"), format!("{ours}.{end}"));
-            self.add(&[&theirs], &ours, Kind::Same);
+            self = self.same(&format!("{theirs}.{end}"), &format!("{ours}.{end}"));
         }
         self
     }
 
     /// Adds the rules for scale and shift of a norm, `.weight` and `.bias` in the file.
     pub fn norm(mut self, theirs: &str, ours: &str) -> Self {
-        for (end, own) in [("weight", "gamma"), ("bias", "beta")] {
-            self.add(
-                &[&format!("{theirs}.{end}")],
-                &format!("{ours}.{own}"),
-                Kind::Same,
-            );
+        for (end, own) in self.norm.into_iter().zip(["gamma", "beta"]) {
+            self = self.same(&format!("{theirs}.{end}"), &format!("{ours}.{own}"));
         }
         self
     }
@@ -140,11 +159,75 @@ impl Rules {
         self
     }
 
-    fn add(&mut self, theirs: &[&str], ours: &str, kind: Kind) {
-        self.rules.push(Pattern {
-            theirs: theirs.iter().map(ToString::to_string).collect(),
-            ours: ours.into(),
+    /// Sets the library's names for the scale and the shift of the norms that follow.
+    pub(super) fn with_norm_names(mut self, scale: &'static str, shift: &'static str) -> Self {
+        self.norm = [scale, shift];
+        self
+    }
+
+    /// Adds the rule for a parameter with the same shape under one of several names.
+    pub(super) fn same_as(mut self, theirs: &[&str], ours: &str) -> Self {
+        self.add(theirs, ours, Kind::Same, [Part::WHOLE; 2]);
+        self
+    }
+
+    /// Adds the rules for a linear layer that is `part` of one in the file, under one of several
+    /// names. In `theirs`, `{p}` stands for `weight` or `bias`.
+    pub(super) fn part(mut self, theirs: &[&str], ours: &str, part: Part) -> Self {
+        for (end, kind) in LINEAR {
+            let theirs: Vec<String> = theirs.iter().map(|name| name.replace("{p}", end)).collect();
+            let theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
+            self.add(&theirs, &format!("{ours}.{end}"), kind, [part, Part::WHOLE]);
+        }
+        self
+    }
+
+    /// Adds the rule for a vector that has `axes` leading axes of size 1 in the file.
+    pub(super) fn vector(mut self, theirs: &str, ours: &str, axes: usize) -> Self {
+        self.add(&[theirs], ours, Kind::Vector(axes), [Part::WHOLE; 2]);
+        self
+    }
+
+    /// Adds the rule for the position table of a stack under one of several names. In the file, it
+    /// has an additional axis of size 1 at index `axis`, unless `axis` is `None`.
+    pub(super) fn positions(mut self, theirs: &[&str], stack: &str, axis: Option<usize>) -> Self {
+        let ours = format!("{stack}.input.position.learned.weight");
+        self.add(theirs, &ours, Kind::Positions(axis), [Part::WHOLE; 2]);
+        self
+    }
+
+    /// Adds the rules for the embedding tables of a Hugging Face model: `shared` is the name of the
+    /// table of both stacks, and `own` that of a stack. A file may keep a shared table under any of
+    /// its names, of which the generator's is one.
+    pub(super) fn embeddings(self, shared: &str, own: &str) -> Self {
+        let [encoder, decoder] = ["encoder", "decoder"].map(|stack| own.replace("{s}", stack));
+        let others = [&decoder, &encoder, "lm_head.weight"];
+        let decoder = [&[shared], &others[..]].concat();
+        let either = [&[own, shared], &others[..]].concat();
+        self.same_as(&decoder, "decoder.input.embedding.weight")
+            .same_as(&either, "{s}.input.embedding.weight")
+    }
+
+    /// Adds the rule for the weight of a generator, `[V, D]` in the file, that has no bias.
+    pub(super) fn generator(mut self, theirs: &str) -> Self {
+        let ours = "decoder.generator.weight";
+        self.add(&[theirs], ours, Kind::Linear, [Part::WHOLE; 2]);
+        self
+    }
+
+    /// Adds a rule. `parts` are those of the tensor in the file and of the parameter.
+    fn add(&mut self, theirs: &[&str], ours: &str, kind: Kind, parts: [Part; 2]) {
+        let [before, own] = &self.within;
+        let [their_part, our_part] = parts;
+        self.all.push(Rule {
+            theirs: theirs
+                .iter()
+                .map(|name| format!("{before}{name}"))
+                .collect(),
+            ours: format!("{own}{ours}"),
             kind,
+            their_part,
+            our_part,
         });
     }
 
@@ -166,18 +249,18 @@ impl Rules {
         }
         let (mut given, mut used, mut missing) = (Parameters::new(), BTreeSet::new(), Vec::new());
         for (name, shape) in shapes(module) {
-            let Some((pattern, number)) = self.of(&name) else {
+            let Some((rules, number)) = self.of(&name) else {
                 let what = format!("is read without a rule for the parameter {name}");
                 return Err(WeightsError::File(what));
             };
-            let theirs = pattern.theirs.iter().map(|theirs| fill(theirs, number));
+            let theirs = rules.iter().map(|rule| fill(&rule.theirs[0], number));
             let theirs: Vec<String> = theirs.collect();
             let is_there = |name: &&String| file.tensors().contains_key(*name);
             let (there, absent): (Vec<&String>, Vec<&String>) = theirs.iter().partition(is_there);
             let may_lack = name.ends_with(".bias") || name.ends_with(".beta");
             if absent.is_empty() || self.zero_biases && may_lack {
                 used.extend(there.into_iter().cloned());
-                given.insert(name, pattern.assemble(file, &theirs, &shape)?);
+                given.insert(name, assemble_parts(file, rules, &theirs, &shape)?);
             } else {
                 missing.extend(absent.into_iter().cloned());
             }
@@ -198,71 +281,71 @@ impl Rules {
         with_parameters(module, given)
     }
 
-    /// Returns the rule for a parameter, and the number that `{i}` stands for in its name.
-    fn of(&self, name: &str) -> Option<(&Pattern, Option<usize>)> {
-        let mut rules = self.rules.iter();
-        rules.find_map(|rule| Some((rule, number(&rule.ours, name)?)))
+    /// Returns the rules for the parts of a parameter, and the number that `{i}` stands for in its
+    /// name.
+    fn of(&self, name: &str) -> Option<(&[Rule], Option<usize>)> {
+        let mut rules = self.all.iter().enumerate();
+        rules.find_map(|(index, rule)| {
+            let number = number(&rule.ours, name)?;
+            Some((&self.all[index..][..rule.our_part.of], number))
+        })
     }
 }
 
-impl Pattern {
-    /// Reads the tensors, and puts them side by side into a parameter of this shape.
-    fn assemble(
-        &self,
-        file: &WeightsFile,
-        theirs: &[String],
-        shape: &[usize],
-    ) -> Result<TensorData, WeightsError> {
-        let width = shape.last().copied().unwrap_or(1);
-        let mut first = 0;
-        let mut rules = Vec::new();
-        for name in theirs {
-            let info = file.tensors().get(name);
-            // The first axis of a linear layer's weight, or the only one of a bias. An absent bias
-            // is as wide as its weight.
-            let shape_of = |name: &String| file.tensors().get(name).map(|info| &info.shape);
-            let of_weight = || shape_of(&name.replace(".bias", ".weight"));
-            let count = match info.map(|info| &info.shape).or_else(of_weight) {
-                Some(found) if self.kind != Kind::Same => found.first().copied().unwrap_or(1),
-                _ => width,
-            };
-            let Some(info) = info else {
-                first += count;
-                continue;
-            };
-            check_float(name, &info.dtype)?;
-            let rule = Rule {
-                theirs: Vec::new(),
-                ours: String::new(),
-                kind: self.kind,
-                their_part: Part::WHOLE,
-                our_part: Part {
-                    first,
-                    count,
-                    of: width,
-                },
-            };
-            let expected = rule.their_shape(shape);
-            if first + count > width || !rule.fits(&info.shape, &expected) {
-                return Err(WeightsError::Shape {
-                    name: name.clone(),
-                    expected,
-                    found: info.shape.clone(),
-                });
-            }
+/// Reads the tensors `theirs`, and puts them side by side into a parameter of this shape.
+fn assemble_parts(
+    file: &WeightsFile,
+    rules: &[Rule],
+    theirs: &[String],
+    shape: &[usize],
+) -> Result<TensorData, WeightsError> {
+    let width = shape.last().copied().unwrap_or(1);
+    let mut first = 0;
+    let mut found = Vec::new();
+    for (rule, name) in rules.iter().zip(theirs) {
+        let info = file.tensors().get(name);
+        // The first axis of a linear layer's weight, or the only one of a bias. An absent bias is as
+        // wide as its weight.
+        let shape_of = |name: &String| file.tensors().get(name).map(|info| &info.shape);
+        let of_weight = || shape_of(&name.replace(".bias", ".weight"));
+        let count = match info.map(|info| &info.shape).or_else(of_weight) {
+            Some(found) if rule.kind != Kind::Same => found.first().copied().unwrap_or(1),
+            _ => width,
+        };
+        let Some(info) = info else {
             first += count;
-            rules.push((rule, name));
+            continue;
+        };
+        check_float(name, &info.dtype)?;
+        let our_part = Part {
+            first,
+            count,
+            of: width,
+        };
+        let rule = Rule {
+            our_part,
+            ..rule.clone()
+        };
+        let expected = rule.their_shape(shape);
+        if first + count > width || !rule.fits(&info.shape, &expected) {
+            return Err(WeightsError::Shape {
+                name: name.clone(),
+                expected,
+                found: info.shape.clone(),
+            });
         }
-        if first != width {
-            let what = format!(
-                "has {first} outputs in {}, but the parameter has {width}",
-                theirs.join(", ")
-            );
-            return Err(WeightsError::File(what));
-        }
-        let pieces: Pieces = rules.iter().map(|(rule, name)| (rule, *name)).collect();
-        assemble::read(file, &pieces, shape)
+        first += count;
+        found.push((rule, name));
     }
+    if first != width {
+        let what = format!(
+            "has {first} outputs in {}, but the parameter has {width}",
+            theirs.join(", ")
+        );
+        return Err(WeightsError::File(what));
+    }
+    let pieces: Pieces = found.iter().map(|(rule, name)| (rule, *name)).collect();
+    assemble::read(file, &pieces, shape)
 }
 
 /// Matches a name with a pattern. Returns the number that `{i}` stands for, `Some(None)` if the

@@ -14,14 +14,14 @@ use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use training::run::layout::{self, STATUS};
 use training::run::single_file;
 use transformer::weights::{
-    self, Contents, Dtype, ImportOptions, Layout, Parameters, WeightsError, WeightsFile,
+    self, Contents, Dtype, ImportOptions, Imported, Layout, Parameters, PythonModel, WeightsError,
+    WeightsFile,
 };
 use transformer::{Choice, TransformerConfig};
 
 use super::error::wrong;
 use super::import::flags_of;
 use super::output_file::{check_output, write};
-use super::pytorch::Exported;
 use crate::allocator::return_freed_pages;
 use crate::args::flags::fit_flag_of;
 use crate::args::{named, needs, reject, run_folder};
@@ -125,15 +125,18 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             "  train import {path} --layout {layout} --heads {heads} {flags} --dropout {dropout} --output imported.safetensors"
         ));
     }
-    let exported = Exported {
+    let vocabularies = run.map(|run| run.dataset.codec().vocabularies());
+    let model = PythonModel {
         config: &config,
         contents,
-        layout,
-        vocabularies: run.map(|run| run.dataset.codec().vocabularies()),
+        begin_end: vocabularies.map(|tokens| (tokens.bos_id, tokens.eos_id)),
         has_positions: !args.no_positions,
         path: &output,
     };
-    output::results(&exported.code().unwrap_or_default())
+    match layout.python(&model) {
+        Some(code) => output::results(&code),
+        None => Ok(()),
+    }
 }
 
 /// Returns the path of the file of weights: `--output`, or a file in `--folder`. Rejects a path

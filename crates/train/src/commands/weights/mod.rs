@@ -5,7 +5,6 @@ mod export;
 mod import;
 mod inspect;
 mod output_file;
-mod pytorch;
 
 pub use export::{ExportArgs, run as export};
 pub use import::{ImportArgs, run as import};

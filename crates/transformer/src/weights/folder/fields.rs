@@ -68,7 +68,7 @@ const NEUTRAL: &[&str] = &[
 ];
 
 /// The fields of a file that have not been read. Reading a field removes it.
-pub(super) struct Fields {
+pub(in crate::weights) struct Fields {
     /// Name of the file.
     pub file: &'static str,
     pub fields: BTreeMap<String, Value>,
@@ -120,9 +120,13 @@ impl Fields {
     }
 
     /// Returns the fields that were not taken and may change what the model computes, each with its
-    /// value.
-    pub fn unknown(self) -> Vec<String> {
-        let known = |name: &String| NEUTRAL.contains(&name.as_str());
+    /// value. `neutral` are further fields that do not.
+    pub fn unknown(self, neutral: &[&str]) -> Vec<String> {
+        let known = |name: &String| {
+            [NEUTRAL, neutral]
+                .iter()
+                .any(|x| x.contains(&name.as_str()))
+        };
         let fields = self.fields.into_iter();
         let unknown = fields.filter(|(name, value)| !known(name) && !is_empty(value));
         unknown

@@ -1,27 +1,26 @@
 //! Model folders of Hugging Face: `config.json`, `generation_config.json`, and the weights in one
 //! file or in shards.
 
-mod family;
 mod fields;
 mod generation;
 mod json;
-mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+pub(super) use self::fields::Fields;
 pub use self::generation::{hugging_face_generation, read_generation};
-pub use self::written::hugging_face_config;
 
-use self::family::Sizes;
-use self::fields::Fields;
 use self::json::{CONFIG, read_json};
 use super::error::WeightsError;
+use super::families::{HuggingFace, Layout};
 use super::file::WeightsFile;
 use super::import::{Imported, import};
 use super::options::ImportOptions;
+use crate::choice::Choice;
+use crate::config::TransformerConfig;
 
 /// Names of weight files and shard indices, in the order in which a folder is searched for them. An
 /// index names the shards of a model whose weights are in several files.
@@ -74,7 +73,7 @@ impl ModelFolder {
             path.with_file_name(CONFIG)
         };
         let mut fields = Fields::read(&config, CONFIG)?;
-        let (options, sizes) = family::read(&mut fields)?;
+        let (options, sizes, hugging_face) = read(&mut fields)?;
         Ok(Self {
             file: if path.is_dir() {
                 open_weights(path)?
@@ -82,7 +81,7 @@ impl ModelFolder {
                 WeightsFile::open(path)?
             },
             options,
-            unknown: fields.unknown(),
+            unknown: fields.unknown(hugging_face.neutral),
             sizes,
         })
     }
@@ -112,6 +111,74 @@ impl ModelFolder {
         imported.warnings.extend(unknown);
         Ok(imported)
     }
+}
+
+/// The sizes in a `config.json`, which the weights must have, too.
+#[derive(Debug, Default)]
+pub(super) struct Sizes {
+    pub vocab_size: usize,
+    pub d_model: usize,
+    pub d_ff: usize,
+    pub n_encoder_layers: usize,
+    pub n_decoder_layers: usize,
+    pub d_head: usize,
+    /// Number of buckets of relative positions; `None` if `config.json` does not give it.
+    pub relative_buckets: Option<usize>,
+}
+
+impl Sizes {
+    /// Returns the name of each size, its value in the weights, and its value in `config.json`.
+    fn compare(&self, config: &TransformerConfig) -> [(&'static str, usize, usize); 7] {
+        let buckets = self.relative_buckets.unwrap_or(config.relative_buckets);
+        let [encoder, decoder] = [config.n_encoder_layers, config.n_decoder_layers];
+        [
+            ("relative_buckets", config.relative_buckets, buckets),
+            ("vocab_size", config.target_vocab_size, self.vocab_size),
+            ("d_model", config.d_model, self.d_model),
+            ("d_ff", config.d_ff, self.d_ff),
+            ("encoder layers", encoder, self.n_encoder_layers),
+            ("decoder layers", decoder, self.n_decoder_layers),
+            ("dimensions a head", config.d_head(), self.d_head),
+        ]
+    }
+}
+
+/// Returns the `config.json` fields of an exported model, including `model_type`; `None` if Hugging
+/// Face has no model family for the layout.
+///
+/// The configuration must be one that the layout can represent. The caller must add the fields
+/// about special tokens other than padding, such as `decoder_start_token_id`, which
+/// [`hugging_face_generation`] returns.
+pub fn hugging_face_config(
+    config: &TransformerConfig,
+    layout: Layout,
+) -> Option<Map<String, Value>> {
+    layout.json(config)
+}
+
+/// Returns the import options, the sizes that the weights must have, and what is known of the
+/// family.
+fn read(fields: &mut Fields) -> Result<(ImportOptions, Sizes, &'static HuggingFace), WeightsError> {
+    let model_type: String = fields.required("model_type")?;
+    let families = || {
+        Layout::ALL
+            .iter()
+            .filter_map(|layout| layout.family().hugging_face.as_ref())
+    };
+    let of_type = |family: &&HuggingFace| family.model_types.contains(&model_type.as_str());
+    let Some(family) = families().find(of_type) else {
+        let known: BTreeSet<&str> = families()
+            .flat_map(|family| family.model_types)
+            .copied()
+            .collect();
+        let expected = Vec::from_iter(known).join(", ");
+        let what = format!(
+            "has a config.json with model_type {model_type}, but must have one of {expected}"
+        );
+        return Err(WeightsError::File(what));
+    };
+    let (options, sizes) = (family.read)(fields, &model_type)?;
+    Ok((options, sizes, family))
 }
 
 fn open_weights(folder: &Path) -> Result<WeightsFile, WeightsError> {

@@ -6,10 +6,7 @@ use crate::config::{NormKind, Positions, TransformerConfig};
 ///
 /// `has` is `[has_encoder, has_decoder]`. Names begin with `encoder.` or `decoder.`, even if there
 /// is only one stack.
-pub(in crate::weights) fn shapes(
-    config: &TransformerConfig,
-    has: [bool; 2],
-) -> Vec<(String, Vec<usize>)> {
+pub(super) fn shapes(config: &TransformerConfig, has: [bool; 2]) -> Vec<(String, Vec<usize>)> {
     let (d, f) = (config.d_model, config.d_ff);
     let inner = if config.activation.is_gated() {
         2 * f

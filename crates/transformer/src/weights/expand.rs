@@ -1,17 +1,17 @@
 //! Expansion of a layout's rules to the stacks and layers of a model.
 
-use super::name::Layout;
-use super::rule::{CORE, Rule};
-use super::tables;
+use super::families::Layout;
+use super::rule::Rule;
 
 /// Returns the rules of a layout for a model with the given numbers of layers.
 ///
 /// `n_layers` holds the numbers of encoder and decoder layers; 0 means that the model lacks the
 /// stack. If `is_bare`, `encoder.` and `decoder.` are removed from the names in the layout, as in
 /// files of a single stack.
-pub(in crate::weights) fn expand(layout: Layout, n_layers: [usize; 2], is_bare: bool) -> Vec<Rule> {
+pub(super) fn expand(layout: Layout, n_layers: [usize; 2], is_bare: bool) -> Vec<Rule> {
     let mut all = Vec::new();
-    for rule in tables::rules(layout) {
+    let family = layout.family();
+    for rule in (family.rules)().all {
         for (stack, n_layers) in ["encoder", "decoder"].into_iter().zip(n_layers) {
             let in_stack = |rule: &Rule| rule.ours.starts_with(&format!("{stack}."));
             let of = rule.of(stack, 0);
@@ -27,20 +27,19 @@ pub(in crate::weights) fn expand(layout: Layout, n_layers: [usize; 2], is_bare: 
     }
     if is_bare {
         for name in all.iter_mut().flat_map(|rule| &mut rule.theirs) {
-            *name = bare(name);
+            *name = bare(name, family.core);
         }
     }
     all
 }
 
-/// Returns a name without `encoder.` or `decoder.`, and without `model.` before them. The prefix
-/// `transformer.` before them stays.
-fn bare(name: &str) -> String {
-    for (before, stays) in [("", ""), (CORE, CORE), ("model.", "")] {
+/// Returns a name without `encoder.` or `decoder.`. The prefix `core` before them stays.
+fn bare(name: &str, core: &str) -> String {
+    for before in ["", core] {
         for stack in ["encoder.", "decoder."] {
             let rest = name.strip_prefix(before);
             if let Some(rest) = rest.and_then(|rest| rest.strip_prefix(stack)) {
-                return format!("{stays}{rest}");
+                return format!("{before}{rest}");
             }
         }
     }
@@ -54,9 +53,9 @@ mod tests {
     use super::*;
     use crate::choice::Choice;
     use crate::config::{Activation, NormKind, Positions, TransformerConfig, WeightTying};
-    use crate::weights::layout::rule::Part;
-    use crate::weights::layout::shapes::shapes;
     use crate::weights::parameters;
+    use crate::weights::rule::Part;
+    use crate::weights::shapes::shapes;
 
     #[test]
     fn shapes_are_those_of_a_built_model() {
@@ -98,8 +97,7 @@ mod tests {
     #[test]
     fn each_layout_has_rules_for_every_part_of_every_parameter() {
         for &layout in Layout::ALL {
-            let config = layout
-                .usual(7)
+            let config = (layout.family().usual)(7)
                 .with_n_encoder_layers(2)
                 .with_n_decoder_layers(1);
             let rules = expand(layout, [2, 1], false);

@@ -1,9 +1,5 @@
 //! The rules of a layout: which of its tensors corresponds to which parameter of this crate.
 
-/// Prefix that the tables of rules use for names inside `torch.nn.Transformer`. Files may have
-/// another prefix.
-pub(in crate::weights) const CORE: &str = "transformer.";
-
 /// Number of f32 elements in a cache line of 64 bytes.
 const LINE: usize = 16;
 
@@ -11,7 +7,7 @@ const LINE: usize = 16;
 ///
 /// The whole parameter consists of `of` equal parts along its output axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::weights) struct Part {
+pub(super) struct Part {
     /// Index of the first part, from 0.
     pub first: usize,
     /// Number of parts.
@@ -31,7 +27,7 @@ impl Part {
 
 /// The arrangement of a tensor's elements in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::weights) enum Kind {
+pub(super) enum Kind {
     /// The same arrangement as in this crate.
     Same,
     /// The weight of a linear layer: `[out, in]` in the layout, `[in, out]` in this crate.
@@ -48,7 +44,7 @@ pub(in crate::weights) enum Kind {
 ///
 /// In names, `{s}` stands for `encoder` or `decoder`, and `{i}` for the index of a layer.
 #[derive(Clone, Debug)]
-pub(in crate::weights) struct Rule {
+pub(super) struct Rule {
     /// Names of the tensor in the layout. Import accepts all names, export writes the first.
     pub theirs: Vec<String>,
     /// Name of the parameter in this crate.

@@ -1,0 +1,42 @@
+//! Marian of Hugging Face.
+
+use super::python::hugging_face;
+use super::{Family, HuggingFace, Layout, PLAIN, bart, base};
+use crate::config::{Activation, NormPlacement, Positions, TransformerConfig, WeightTying};
+
+pub(super) const FAMILY: Family = Family {
+    name: "marian",
+    summary: "Hugging Face's Marian: model.encoder.layers.0.self_attn.q_proj",
+    rules: bart::layers,
+    core: bart::CORE,
+    ignores: bart::IGNORES,
+    usual,
+    free: &["scale_embeddings"],
+    python: |model| hugging_face(model, Layout::Marian),
+    hugging_face: Some(HuggingFace {
+        model_types: &["marian"],
+        neutral: &[],
+        read: |fields, _| {
+            let kin = bart::Kin {
+                layout: Layout::Marian,
+                positions: Positions::SinusoidalHalves,
+                norm_placement: NormPlacement::Post,
+                activation: "gelu",
+                scale_embeddings: false,
+                pad_id: 58_100,
+            };
+            bart::read(fields, kin)
+        },
+        write: |config| bart::write(config, "marian", "MarianMTModel"),
+    }),
+    ..PLAIN
+};
+
+fn usual(vocab_size: usize) -> TransformerConfig {
+    base()
+        .with_activation(Activation::Swish)
+        .with_positions(Positions::SinusoidalHalves)
+        .with_final_norm(false)
+        .with_weight_tying(WeightTying::All)
+        .with_pad_id(u32::try_from(vocab_size.saturating_sub(1)).unwrap_or(0))
+}

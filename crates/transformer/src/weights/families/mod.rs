@@ -1,0 +1,332 @@
+//! The model families: how each names and arranges the parameters, what its models usually are, and
+//! how its library describes them.
+//!
+//! A family is one file here, with one value of [`Family`], and a line in the list below. All other
+//! code runs over the list.
+
+mod activation;
+mod annotated;
+mod bart;
+mod labml;
+mod m2m100;
+mod marian;
+mod native;
+mod paper;
+mod python;
+mod t5;
+mod torch_nn;
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+
+pub use self::python::PythonModel;
+
+use super::contents::Contents;
+use super::error::WeightsError;
+use super::folder::{Fields, Sizes};
+use super::options::ImportOptions;
+use super::rules::Rules;
+use crate::choice::{Choice, parse};
+use crate::config::{TransformerConfig, WeightTying};
+use crate::error::ConfigError;
+
+/// All that is known of a family of models.
+#[derive(Clone, Copy)]
+pub(in crate::weights) struct Family {
+    /// Name of the layout on the command line.
+    pub name: &'static str,
+    /// Description for help texts.
+    pub summary: &'static str,
+    /// Where the parameters are in files. In names, `{s}` stands for `encoder` or `decoder`.
+    pub rules: fn() -> Rules,
+    /// Prefix of the names inside the library's inner module, such as `model.`. Files may lack it or
+    /// have another one. Empty if there is no such module.
+    pub core: &'static str,
+    /// A part of a tensor's name that tells the family from all later ones in the list. Every whole
+    /// model has such a name. `None` if the names of self-attention are enough.
+    pub mark: Option<&'static str>,
+    /// Parts of the names of tensors that the library itself ignores.
+    pub ignores: &'static [&'static str],
+    /// Parts of the names of parameters that some models of the family have and others lack: the
+    /// file shows which.
+    pub optional: &'static [&'static str],
+    /// Number of rows before the first position in tables of learned positions.
+    pub position_offset: usize,
+    /// Whether files lack tables of sines and cosines, because the library computes them.
+    pub computes_positions: bool,
+    /// Whether files are this crate's own: with the configurations in their metadata, quantised
+    /// matrices, and without copies of shared matrices.
+    pub is_own: bool,
+    /// Whether the logits are scaled if the generator shares the embedding table, as in T5.
+    pub scales_tied_logits: bool,
+    /// The usual values of the hyper-parameters that weights do not show, given the size of the
+    /// vocabulary. Sizes are placeholders.
+    pub usual: fn(usize) -> TransformerConfig,
+    /// Hyper-parameters, by name, that may differ from the usual ones in a model of the family.
+    pub free: &'static [&'static str],
+    /// Returns the name of a hyper-parameter that the family cannot represent, among those in `free`.
+    pub refuses: fn(&TransformerConfig, Contents) -> Option<&'static str>,
+    /// Returns Python code that builds the model and loads its file.
+    pub python: fn(&PythonModel) -> Option<String>,
+    /// The `config.json` of the family; `None` if the library has no such file.
+    pub hugging_face: Option<HuggingFace>,
+}
+
+/// How a family of the library `transformers` is described in `config.json`.
+#[derive(Clone, Copy)]
+pub(in crate::weights) struct HuggingFace {
+    /// The values of `model_type`.
+    pub model_types: &'static [&'static str],
+    /// Fields that do not change how this crate computes a model of the family.
+    pub neutral: &'static [&'static str],
+    /// Returns the import options and the sizes that follow from the fields, given `model_type`.
+    pub read: fn(&mut Fields, &str) -> Result<(ImportOptions, Sizes), WeightsError>,
+    /// Returns the fields of a model.
+    pub write: fn(&TransformerConfig) -> Value,
+}
+
+/// A family without a special feature.
+const PLAIN: Family = Family {
+    name: "",
+    summary: "",
+    rules: Rules::new,
+    core: "",
+    mark: None,
+    ignores: &[],
+    optional: &[],
+    position_offset: 0,
+    computes_positions: false,
+    is_own: false,
+    scales_tied_logits: false,
+    usual: |_| base(),
+    free: &["norm_epsilon", "weight_tying"],
+    refuses: |_, _| None,
+    python: |_| None,
+    hugging_face: None,
+};
+
+/// Returns the choices of the paper, with placeholders for sizes.
+///
+/// Weights do not show the dropout probability. With 0, a device with autodiff gives the same logits
+/// as a device without.
+fn base() -> TransformerConfig {
+    TransformerConfig::new(1, 1).with_dropout(0.0)
+}
+
+/// Declares the families in the order in which a file's names are compared with theirs.
+macro_rules! families {
+    ($($(#[$doc:meta])* $layout:ident: $family:path;)+) => {
+        /// The names and arrangement of the parameters in a file: those of a family of models.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Layout {
+            $($(#[$doc])* $layout,)+
+        }
+
+        impl Layout {
+            const LIST: &'static [Self] = &[$(Self::$layout),+];
+
+            pub(in crate::weights) fn family(self) -> &'static Family {
+                match self {
+                    $(Self::$layout => &$family,)+
+                }
+            }
+        }
+    };
+}
+
+families! {
+    /// This crate's own names.
+    Native: native::FAMILY;
+    /// Models with names after the paper's symbols, such as
+    /// `encoder.layers.0.self_attn.w_q.weight`.
+    Paper: paper::FAMILY;
+    /// labml's annotated implementation, with names such as
+    /// `encoder.layers.0.self_attn.query.linear.weight`.
+    Labml: labml::FAMILY;
+    /// The Annotated Transformer, with names such as
+    /// `encoder.layers.0.self_attn.linears.0.weight`.
+    Annotated: annotated::FAMILY;
+    /// Models that add embeddings and a generator to `torch.nn.Transformer`, with names such as
+    /// `encoder.layers.0.self_attn.in_proj_weight`.
+    TorchNn: torch_nn::FAMILY;
+    /// BART and mBART in Hugging Face's library: Marian's names, and also
+    /// `model.encoder.layernorm_embedding.weight`.
+    Bart: bart::FAMILY;
+    /// M2M100, NLLB and Pegasus in Hugging Face's library: Marian's names, and also
+    /// `model.encoder.layer_norm.weight`.
+    M2m100: m2m100::FAMILY;
+    /// Marian in Hugging Face's library, with names such as
+    /// `model.encoder.layers.0.self_attn.q_proj.weight`.
+    Marian: marian::FAMILY;
+    /// T5 with gated feed-forward networks (T5 1.1, Flan-T5, mT5) in Hugging Face's library, with
+    /// names such as `encoder.block.0.layer.1.DenseReluDense.wi_0.weight`.
+    T5Gated: t5::GATED;
+    /// T5 in Hugging Face's library, with names such as
+    /// `encoder.block.0.layer.0.SelfAttention.q.weight`.
+    T5: t5::FAMILY;
+}
+
+impl Choice for Layout {
+    const SETTING: &'static str = "layout";
+
+    const ALL: &'static [Self] = Self::LIST;
+
+    fn name(self) -> &'static str {
+        self.family().name
+    }
+
+    fn summary(self) -> &'static str {
+        self.family().summary
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Layout {
+    type Err = ConfigError;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        parse(name)
+    }
+}
+
+impl Layout {
+    /// Returns whether the layout is one of Hugging Face's library, which writes a `config.json`
+    /// beside the weights.
+    pub fn is_hugging_face(self) -> bool {
+        self.family().hugging_face.is_some()
+    }
+
+    /// Returns `config` with the choices of the models that have this layout.
+    ///
+    /// The choices are norms, positions, activation, biases and scales, and for Hugging Face's
+    /// layouts also weight tying. Sizes, dropout and `pad_id` do not change.
+    ///
+    /// ```
+    /// use transformer::weights::Layout;
+    /// use transformer::{NormKind, TransformerConfig};
+    ///
+    /// let t5 = Layout::T5.choices(TransformerConfig::new(1000, 1000).with_d_model(128));
+    /// assert_eq!((t5.norm, t5.d_model), (NormKind::Rms, 128));
+    /// ```
+    pub fn choices(self, config: TransformerConfig) -> TransformerConfig {
+        let usual = (self.family().usual)(config.target_vocab_size);
+        TransformerConfig {
+            activation: usual.activation,
+            norm_placement: usual.norm_placement,
+            final_norm: usual.final_norm,
+            norm_epsilon: usual.norm_epsilon,
+            norm_variance: usual.norm_variance,
+            norm: usual.norm,
+            embedding_norm: usual.embedding_norm,
+            biases: usual.biases,
+            logits_bias: usual.logits_bias,
+            scale_attention: usual.scale_attention,
+            scale_embeddings: usual.scale_embeddings,
+            scale_logits: usual.scale_logits,
+            positions: usual.positions,
+            weight_tying: match usual.weight_tying {
+                WeightTying::None => config.weight_tying,
+                tying => tying,
+            },
+            ..config
+        }
+    }
+
+    /// Returns the Hugging Face layout that can represent a model, if there is one.
+    ///
+    /// ```
+    /// use transformer::TransformerConfig;
+    /// use transformer::weights::Layout;
+    ///
+    /// let config = TransformerConfig::new(20, 20);
+    /// assert_eq!(Layout::of_hugging_face(&config), None);
+    /// assert_eq!(Layout::of_hugging_face(&Layout::T5.choices(config)), Some(Layout::T5));
+    /// ```
+    pub fn of_hugging_face(config: &TransformerConfig) -> Option<Self> {
+        Self::ALL.iter().copied().find(|layout| {
+            layout.is_hugging_face() && layout.unsupported(config, Contents::Model).is_none()
+        })
+    }
+
+    /// Returns Python code that builds the module of an exported file and loads the file.
+    ///
+    /// For a single encoder or decoder, the code only builds the module. For the layout `paper`,
+    /// which has no standard class, the code is a comment with the hyper-parameters. Returns `None`
+    /// for the native layout, and for a single encoder or decoder in any layout but `torch-nn`.
+    pub fn python(self, model: &PythonModel) -> Option<String> {
+        (self.family().python)(model)
+    }
+
+    /// Returns the `config.json` fields of an exported model, including `model_type`; `None` if
+    /// Hugging Face has no model family for the layout.
+    pub(in crate::weights) fn json(self, config: &TransformerConfig) -> Option<Map<String, Value>> {
+        let hugging_face = self.family().hugging_face.as_ref()?;
+        match (hugging_face.write)(config) {
+            Value::Object(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// Returns the name and value of the first hyper-parameter that the layout cannot represent,
+    /// or `None` if the layout can represent the model.
+    pub(in crate::weights) fn unsupported(
+        self,
+        config: &TransformerConfig,
+        contents: Contents,
+    ) -> Option<(&'static str, String)> {
+        let family = self.family();
+        if family.is_own {
+            return None;
+        }
+        let usual = (family.usual)(1);
+        let refused = (family.refuses)(config, contents);
+        let d_kv = config.d_kv.unwrap_or(config.d_head());
+        let n_kv_heads = config.n_kv_heads.unwrap_or(config.n_heads);
+        let mut found = None;
+        let mut compare = |name, differs: bool, value: &dyn fmt::Display| {
+            let differs = differs && !family.free.contains(&name);
+            if found.is_none() && (differs || refused == Some(name)) {
+                found = Some((name, value.to_string()));
+            }
+        };
+        macro_rules! fields {
+            ($($field:ident)+) => {
+                $(compare(stringify!($field), config.$field != usual.$field, &config.$field);)+
+            };
+        }
+        fields!(norm_placement final_norm norm_variance positions);
+        let is_gated = config.activation.is_gated() != usual.activation.is_gated();
+        compare("activation", is_gated, &config.activation);
+        fields!(scale_embeddings weight_tying norm_epsilon norm);
+        compare("n_kv_heads", n_kv_heads != config.n_heads, &n_kv_heads);
+        compare("d_kv", d_kv != config.d_model / config.n_heads, &d_kv);
+        fields!(embedding_norm biases logits_bias scale_attention scale_logits);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layout_represents_the_choices_of_its_models() {
+        let config = TransformerConfig::new(20, 20).with_final_norm(false);
+        for &layout in Layout::ALL {
+            let config = layout.choices(config.clone());
+            let unsupported = layout.unsupported(&config, Contents::Model);
+            assert_eq!(unsupported, None, "{layout}");
+            let found = Layout::of_hugging_face(&config);
+            assert_eq!(found, layout.is_hugging_face().then_some(layout));
+            assert_eq!(config.validate(), Ok(()), "{layout}");
+        }
+    }
+}
