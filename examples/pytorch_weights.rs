@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let imported = weights::import(&file, &options)?;
     println!("layout {}: {}", imported.layout, imported.contents);
-    println!("{:?}", imported.config);
+    println!("{:?}", imported.stacks);
 
     let model = imported.clone().transformer(&device)?;
     let source = [
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = Tensor::<2, Int>::from_data(target, &device);
     let expected = WeightsFile::open(format!("{folder}/annotated.expected.safetensors"))?;
     let theirs = Tensor::<3>::from_data(expected.read("output.logits")?, &device);
-    let mask = AttentionMask::padding(&source, imported.config.pad_id);
+    let mask = AttentionMask::padding(&source, imported.config()?.pad_id);
     let difference = (model.forward(source, Some(&mask), target) - theirs)
         .abs()
         .max();
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Export the weights under PyTorch's names again. If `back` is saved as a safetensors file,
     // `load_state_dict(safetensors.torch.load_file(..))` loads the file into the PyTorch module.
     let own = weights::parameters(&model);
-    let (config, layout) = (&imported.config, imported.layout);
+    let (config, layout) = (&imported.config()?, imported.layout);
     let back = weights::export(config, Contents::Model, &own, layout, true)?;
     println!(
         "{} tensors, {} bytes of safetensors",

@@ -45,7 +45,7 @@ libfuzzer_sys::fuzz_target!(init: std::panic::set_hook(Box::new(|_| ())), |bytes
     let whole = std::fs::read(scene.join(&name)).expect("a fixture");
     files::write(&name, bytes);
     if let Ok(model) = PretrainedModel::open(&scene.join(family), &Languages::default()) {
-        let config = model.imported.config;
+        let config = model.imported.config().expect("a whole model");
         assert!(config.validate().is_ok(), "{config:?}");
     }
     files::write(&name, &whole);

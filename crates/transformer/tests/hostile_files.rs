@@ -34,7 +34,12 @@ fn read(bytes: &[u8]) {
         let _ = recognise(&file, &options);
         if let Ok(imported) = import(&file, &options) {
             // A file that is accepted must hold a valid model.
-            assert!(imported.config.validate().is_ok());
+            assert!(
+                imported
+                    .stacks
+                    .config()
+                    .is_none_or(|config| config.validate().is_ok())
+            );
             assert!(!imported.parameters.is_empty());
         }
     }

@@ -89,7 +89,7 @@ fn a_model_is_in_memory_once() {
         let peak = peak_of(|| {
             let file = WeightsFile::open(&path).unwrap();
             let imported = import(&file, &options).unwrap();
-            assert_eq!(imported.config.weight_tying, tying);
+            assert_eq!(imported.config().unwrap().weight_tying, tying);
             model = Some(imported.transformer(&device).unwrap());
         });
         let size = bytes(&parameters(&model.unwrap()));

@@ -54,7 +54,7 @@ fn agrees(name: &str, options: &ImportOptions, part: Option<&str>) -> Imported {
             1e-5,
         );
     };
-    let mask = AttentionMask::padding(&source, imported.config.pad_id);
+    let mask = AttentionMask::padding(&source, imported.stacks.config().unwrap().pad_id);
     if imported.contents == Contents::Encoder {
         let encoder = imported.clone().encoder(&device).unwrap();
         close("memory", encoder.forward(source, Some(&mask)));
@@ -71,9 +71,9 @@ fn agrees(name: &str, options: &ImportOptions, part: Option<&str>) -> Imported {
 fn safetensors_of_pytorch_give_its_logits() {
     let imported = agrees("torch_nn.safetensors", &options(), None);
     assert_eq!(imported.layout, Layout::TorchNn);
-    assert_eq!(imported.config.max_len, 16);
-    assert_eq!(imported.config.positions, Positions::Sinusoidal);
-    assert_eq!(imported.config.weight_tying, WeightTying::None);
+    assert_eq!(imported.config().unwrap().max_len, 16);
+    assert_eq!(imported.config().unwrap().positions, Positions::Sinusoidal);
+    assert_eq!(imported.config().unwrap().weight_tying, WeightTying::None);
     assert_eq!(imported.warnings, [""; 0]);
     agrees(
         "torch_nn_bf16.safetensors",
@@ -82,8 +82,8 @@ fn safetensors_of_pytorch_give_its_logits() {
     );
     let imported = agrees("marian.safetensors", &options(), None);
     assert_eq!(imported.layout, Layout::Marian);
-    assert_eq!(imported.config.weight_tying, WeightTying::All);
-    assert_eq!(imported.config.pad_id, 18);
+    assert_eq!(imported.config().unwrap().weight_tying, WeightTying::All);
+    assert_eq!(imported.stacks.config().unwrap().pad_id, 18);
     let imported = agrees("paper_peer.safetensors", &options(), None);
     assert_eq!(imported.layout, Layout::Paper);
 }
@@ -99,7 +99,11 @@ fn checkpoints_of_pytorch_give_its_logits() {
     ] {
         let imported = agrees(name, &options(), None);
         assert_eq!(imported.layout, layout, "{name}");
-        assert_eq!(imported.config.n_encoder_layers, 2, "{name}");
+        assert_eq!(
+            imported.stacks.config().unwrap().n_encoder_layers,
+            2,
+            "{name}"
+        );
         assert_eq!(imported.warnings, [""; 0], "{name}");
     }
     let pre = ImportOptions {
@@ -111,7 +115,7 @@ fn checkpoints_of_pytorch_give_its_logits() {
     let expected = "6 tensors beside the model's of the entry model were skipped";
     assert_eq!(imported.warnings, [expected]);
     let imported = agrees("torch_nn_pre.pt", &pre, None);
-    assert_eq!(imported.config.weight_tying, WeightTying::All);
+    assert_eq!(imported.config().unwrap().weight_tying, WeightTying::All);
     agrees("marian_f16.pt", &options(), Some("exact_positions"));
 }
 
@@ -311,7 +315,7 @@ fn exported_weights_are_imported_to_the_last_bit() {
             assert_eq!(back.layout, layout);
             assert_eq!(back.contents, Contents::Model);
             assert!(back.parameters == own, "{layout}: {config:?}");
-            assert_eq!(back.config, config, "{layout}");
+            assert_eq!(back.config().unwrap(), config, "{layout}");
             let read = back.transformer(&Device::flex()).unwrap();
             assert!(parameters(&read) == own);
         }
@@ -593,9 +597,12 @@ fn position_tables_are_recognised_by_their_elements() {
         })
     };
     let read = |change| with(change).unwrap();
-    assert_eq!(read(|_, x| x).config.positions, Positions::Sinusoidal);
+    assert_eq!(
+        read(|_, x| x).config().unwrap().positions,
+        Positions::Sinusoidal
+    );
     let trained = read(|i, x| if i == 20 { x + 1e-3 } else { x });
-    assert_eq!(trained.config.positions, Positions::Learned);
+    assert_eq!(trained.config().unwrap().positions, Positions::Learned);
     assert!(
         trained
             .parameters

@@ -140,7 +140,7 @@ pub(super) fn new_trainer<'a>(
     let trainer = match given {
         None => Trainer::new(config, dataset, device, folder)?,
         Some(mut given) => {
-            given.imported.config = config.model.clone();
+            given.imported.stacks = (&config.model).into();
             let model = given.transformer(&device_of(config, device))?;
             Trainer::of_model(config, dataset, model, folder)?
         }

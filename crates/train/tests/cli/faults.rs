@@ -53,7 +53,10 @@ fn outputs_that_are_not_finite_are_no_answers() {
     let file = path.join("w.safetensors");
     let config = weights::WeightsFile::open(&file).unwrap();
     let options = weights::ImportOptions::default();
-    let config = weights::import(&config, &options).unwrap().config;
+    let config = weights::import(&config, &options)
+        .unwrap()
+        .config()
+        .unwrap();
     let mut parameters = weights::from_bytes(&fs::read(&file).unwrap()).unwrap();
     for (name, data) in &mut parameters {
         if name.starts_with("decoder.generator") {

@@ -110,7 +110,10 @@ impl PretrainedModel {
         for warning in std::mem::take(&mut imported.warnings) {
             notes::warn(&format!("{}: {warning}", folder.display()));
         }
-        let mut model = settings(folder, &imported.config, languages)?;
+        let whole = imported
+            .config()
+            .map_err(|error| wrong(error.to_string()))?;
+        let mut model = settings(folder, &whole, languages)?;
         if let Some((_, id)) = languages
             .target
             .as_ref()
@@ -132,9 +135,8 @@ impl PretrainedModel {
         text.max_length = Sides::both(model.max_tokens);
         text.pretrained = Some(model);
         let dataset = ParallelDataset::new(&text, tokenizers);
-        let model = imported.config.clone();
         Ok(Self {
-            config: RunConfig::fine_tuning(dataset.config.clone(), model),
+            config: RunConfig::fine_tuning(dataset.config.clone(), whole),
             dataset,
             imported,
             folder: folder.display().to_string(),

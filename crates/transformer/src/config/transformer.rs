@@ -217,6 +217,14 @@ impl TransformerConfig {
     /// Returns the configuration of a model that consists of two stacks; `None` if they differ in
     /// something that both have by one field here.
     pub(crate) fn of_stacks(encoder: &EncoderConfig, decoder: &DecoderConfig) -> Option<Self> {
+        let config = Self::nearest(encoder, decoder);
+        let is_same = config.encoder_of_model() == *encoder && config.decoder() == *decoder;
+        is_same.then_some(config)
+    }
+
+    /// Returns the configuration of a model whose stacks are like `decoder`, but have the depth and
+    /// the vocabulary of these two.
+    pub(crate) fn nearest(encoder: &EncoderConfig, decoder: &DecoderConfig) -> Self {
         let (input, layer) = (&decoder.input, &decoder.layer);
         let positions = &input.positions;
         let target = decoder.generator.vocab_size;
@@ -226,7 +234,7 @@ impl TransformerConfig {
             (Some(_), true) => WeightTying::Decoder,
             (Some(_), false) => WeightTying::None,
         };
-        let config = Self {
+        Self {
             source_vocab_size: encoder.input.vocab_size.unwrap_or(target),
             target_vocab_size: target,
             d_model: layer.attention.d_model,
@@ -255,9 +263,7 @@ impl TransformerConfig {
             scale_logits: decoder.generator.scale,
             weight_tying,
             pad_id: positions.pad_id,
-        };
-        let is_same = config.encoder_of_model() == *encoder && config.decoder() == *decoder;
-        is_same.then_some(config)
+        }
     }
 
     fn input(&self, vocab_size: usize) -> InputConfig {

@@ -7,10 +7,10 @@ use burn::tensor::TensorData;
 use super::element::check_float;
 use super::error::{WeightsError, check_none};
 use super::file::WeightsFile;
-use super::metadata;
 use super::options::ImportOptions;
 use super::recognise::Recognised;
 use super::rule::{Kind, Rule};
+use super::stacks::Stacks;
 use crate::config::{Positions, TransformerConfig};
 
 impl Recognised {
@@ -26,15 +26,69 @@ impl Recognised {
         Ok(())
     }
 
-    /// Returns the configuration that follows from the tensors' shapes, the metadata and the
-    /// options.
+    /// Returns the configurations that follow from the tensors' shapes, the metadata and the
+    /// options. Options have no effect on stacks in the metadata that no [`TransformerConfig`]
+    /// describes.
     ///
     /// # Errors
     ///
     /// The number of attention heads is not known, the metadata is damaged, or metadata and tensors
-    /// contradict each other about `final_norm`.
-    pub(super) fn config(
+    /// contradict each other about `final_norm` or the stacks.
+    pub(super) fn stacks(
         &self,
+        file: &WeightsFile,
+        options: &ImportOptions,
+    ) -> Result<Stacks, WeightsError> {
+        let written = match self.layout.family().is_own {
+            true => Stacks::of_metadata(&file.metadata)?,
+            false => None,
+        };
+        let config = written.as_ref().and_then(Stacks::config);
+        if let (Some(stacks), None) = (&written, &config) {
+            let stacks = stacks.clone().only(self.contents);
+            if stacks.n_layers() != self.n_layers {
+                let what = "has metadata of other stacks or layers than its tensors";
+                return Err(WeightsError::File(what.into()));
+            }
+            return Ok(stacks);
+        }
+        let config = self.config(config, file, options)?;
+        let mut stacks = Stacks::from(&config).only(self.contents);
+        let (encoder, decoder) = (&mut stacks.encoder, &mut stacks.decoder);
+        if let Some(encoder) = encoder {
+            encoder.final_norm = encoder
+                .final_norm
+                .take()
+                .filter(|_| self.shows("encoder.final_norm."));
+            if self.shows("encoder.input.embedding.") || !config.weight_tying.shares_source() {
+                encoder.input.vocab_size = Some(config.source_vocab_size);
+            }
+        }
+        if let Some(decoder) = decoder {
+            decoder.final_norm = decoder
+                .final_norm
+                .take()
+                .filter(|_| self.shows("decoder.final_norm."));
+            decoder.cross_attention = self.shows(".cross_attention.");
+        }
+        if let Some(base) = options.rotary_base {
+            for (_, input, _) in stacks.parts_mut() {
+                input.positions.rotary_base = base;
+            }
+        }
+        Ok(stacks)
+    }
+
+    /// Returns whether the file has a parameter whose name has this part.
+    fn shows(&self, part: &str) -> bool {
+        let mut found = self.found.iter();
+        found.any(|(rule, name)| rule.ours.contains(part) && name.is_some())
+    }
+
+    /// Returns what both stacks have in common, given the configuration in the metadata.
+    fn config(
+        &self,
+        written: Option<TransformerConfig>,
         file: &WeightsFile,
         options: &ImportOptions,
     ) -> Result<TransformerConfig, WeightsError> {
@@ -58,11 +112,6 @@ impl Recognised {
         let target = target.unwrap_or(source);
 
         let family = self.layout.family();
-        let written = if family.is_own {
-            metadata::config(&file.metadata)?
-        } else {
-            None
-        };
         let is_written = written.is_some();
         let mut config = written.unwrap_or_else(|| (family.usual)(target));
         (config.source_vocab_size, config.target_vocab_size) = (source, target);
@@ -94,7 +143,7 @@ impl Recognised {
             }
         }
         if family.optional.contains(&".final_norm.") {
-            let has_norm = shape(&format!("{stack}.final_norm.gamma")).is_some();
+            let has_norm = self.shows(".final_norm.");
             if is_written && config.final_norm != has_norm {
                 let what = format!(
                     "says that final_norm is {}, but its tensors say {has_norm}",
@@ -104,8 +153,11 @@ impl Recognised {
             }
             config.final_norm = has_norm;
         }
+        if family.optional.contains(&".input.norm.") {
+            config.embedding_norm = self.shows(".input.norm.");
+        }
         if family.optional.contains(&"decoder.generator.bias") {
-            config.logits_bias = shape("decoder.generator.bias").is_some();
+            config.logits_bias = self.shows("decoder.generator.bias");
         }
         match options.n_heads {
             Some(n_heads) => config.n_heads = n_heads,
@@ -118,6 +170,17 @@ impl Recognised {
         {
             let d_kv = width / config.n_heads.max(1);
             config.d_kv = (config.d_model != width).then_some(d_kv);
+        }
+        if family.free.contains(&"n_kv_heads") {
+            // Values have a tensor of their own, the last one of the three.
+            let ours = of_layer("self_attention.w_qkv.weight");
+            let values = self
+                .found
+                .iter()
+                .rfind(|(rule, name)| rule.ours == ours && name.is_some());
+            let values = values.and_then(|(_, name)| file.tensors[name.as_ref()?].shape.first());
+            let n_kv_heads = values.map_or(0, |width| width / config.d_head().max(1));
+            config.n_kv_heads = (config.n_heads != n_kv_heads).then_some(n_kv_heads);
         }
         fn set<T: Clone>(field: &mut T, value: &Option<T>) {
             if let Some(value) = value {
@@ -139,6 +202,18 @@ impl Recognised {
             &options.relative_max_distance,
         );
         Ok(config)
+    }
+
+    /// Sets the parts of packed queries, keys and values by the numbers of heads.
+    pub(super) fn set_heads(&mut self, stacks: &mut Stacks) {
+        for (stack, _, layer) in stacks.parts_mut() {
+            let (n_heads, n_kv_heads) = (layer.attention.n_heads, layer.attention.kv_heads());
+            for (rule, _) in &mut self.found {
+                if rule.stack() == stack {
+                    rule.set_heads(n_heads, n_kv_heads);
+                }
+            }
+        }
     }
 
     /// Checks the shapes and element types of the model's tensors, except position tables, without

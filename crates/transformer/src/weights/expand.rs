@@ -53,9 +53,10 @@ mod tests {
     use super::*;
     use crate::choice::Choice;
     use crate::config::{Activation, NormKind, Positions, TransformerConfig, WeightTying};
+    use crate::weights::contents::Contents;
     use crate::weights::parameters;
     use crate::weights::rule::Part;
-    use crate::weights::shapes::shapes;
+    use crate::weights::stacks::Stacks;
 
     #[test]
     fn shapes_are_those_of_a_built_model() {
@@ -66,9 +67,9 @@ mod tests {
             .with_max_len(5)
             .with_n_encoder_layers(1)
             .with_n_decoder_layers(2);
-        let own = |config: &TransformerConfig| -> Vec<(String, Vec<usize>)> {
+        let own = |config: &TransformerConfig| {
             let model = config.init(&Device::flex()).unwrap();
-            parameters::shapes(&model).into_iter().collect()
+            parameters::shapes(&model)
         };
         for config in [
             small.clone(),
@@ -88,9 +89,7 @@ mod tests {
                 .with_norm(NormKind::Rms)
                 .with_positions(Positions::Relative),
         ] {
-            let mut given = shapes(&config, [true, true]);
-            given.sort();
-            assert_eq!(given, own(&config), "{config:?}");
+            assert_eq!(Stacks::from(&config).shapes(), own(&config), "{config:?}");
         }
     }
 
@@ -98,10 +97,16 @@ mod tests {
     fn each_layout_has_rules_for_every_part_of_every_parameter() {
         for &layout in Layout::ALL {
             let config = (layout.family().usual)(7)
+                .with_weight_tying(WeightTying::None)
                 .with_n_encoder_layers(2)
                 .with_n_decoder_layers(1);
+            let contents = layout.family().contents;
+            let mut stacks = Stacks::from(&config).only(contents);
+            if let Some(decoder) = &mut stacks.decoder {
+                decoder.cross_attention = contents == Contents::Model;
+            }
             let rules = expand(layout, [2, 1], false);
-            for (name, shape) in shapes(&config, [true, true]) {
+            for (name, shape) in stacks.shapes() {
                 let rules: Vec<_> = rules.iter().filter(|rule| rule.ours == name).collect();
                 let parts = rules.first().map_or(1, |rule| rule.our_part.of);
                 let mut covered = vec![0; parts];

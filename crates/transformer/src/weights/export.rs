@@ -1,5 +1,6 @@
 //! Export of weights to any layout.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use burn::tensor::{DType, TensorData};
@@ -11,16 +12,18 @@ use super::families::Layout;
 use super::int8::{Int8, dequantize};
 use super::parameters::Parameters;
 use super::rule::Kind;
-use super::shapes::shapes;
+use super::stacks::Stacks;
 use super::tying::transposed;
-use crate::config::{Positions, TransformerConfig};
+use crate::config::Positions;
 use crate::position::sinusoidal;
 
 /// Returns weights with the names and the arrangement of a layout.
 ///
-/// `parameters` must have the names that [`parameters`](super::parameters()) gives them in a whole
-/// model (`encoder.layers.0..`), even if they belong to a single stack. In the result, a single
-/// stack has the names that the layout gives it outside a model. If `positions` is true, the result
+/// `stacks` is the configuration of a whole model or of a stack, and `contents` says what of it is
+/// exported. The parameters of a single stack have the names that
+/// [`parameters`](super::parameters()) gives them in the stack or in a whole model
+/// (`encoder.layers.0..`). In the result, a single stack has the names that the layout gives it
+/// outside a model. If `positions` is true, the result
 /// includes the sinusoidal position tables that the layout's PyTorch classes keep in their state
 /// dictionary. Quantised matrices stay quantised in the native layout, and are dequantised in other
 /// layouts.
@@ -45,50 +48,46 @@ use crate::position::sinusoidal;
 /// The layout cannot represent the model. A parameter is missing, is neither f32 nor quantised by
 /// [`quantize_int8`](super::quantize_int8()), or does not have the shape that `config` gives it.
 pub fn export(
-    config: &TransformerConfig,
+    stacks: impl Into<Stacks>,
     contents: Contents,
     parameters: &Parameters,
     layout: Layout,
     positions: bool,
 ) -> Result<Parameters, WeightsError> {
-    if let Some((field, value)) = layout.unsupported(config, contents) {
+    let stacks = stacks.into();
+    if let Some((field, value)) = layout.unsupported(&stacks, contents) {
         return Err(WeightsError::Layout {
             layout,
             field,
             value,
         });
     }
-    check_whole(config, contents, parameters)?;
-    let [has_encoder, has_decoder] = contents.has();
-    let n_layers = [
-        if has_encoder {
-            config.n_encoder_layers
-        } else {
-            0
-        },
-        if has_decoder {
-            config.n_decoder_layers
-        } else {
-            0
-        },
-    ];
-    let is_bare = contents != Contents::Model;
+    let mut stacks = stacks.only(contents);
+    let parameters = &whole_names(contents, parameters);
+    check_whole(&stacks, contents, parameters)?;
     let family = layout.family();
+    let is_bare = contents != family.contents;
     let shared = shared(parameters);
     let mut all: BTreeMap<String, (Vec<usize>, Vec<f32>)> = BTreeMap::new();
     let mut quantized = Parameters::new();
-    for rule in expand(layout, n_layers, is_bare) {
+    for mut rule in expand(layout, stacks.n_layers(), is_bare) {
+        let mut of_stack = stacks
+            .parts_mut()
+            .filter(|(stack, ..)| *stack == rule.stack());
+        let (_, input, layer) = of_stack.next().expect("the rules are those of the stacks");
+        rule.set_heads(layer.attention.n_heads, layer.attention.kv_heads());
         let name = &rule.theirs[0];
         let inner = name.strip_prefix(family.core);
         let name = inner.filter(|_| is_bare).unwrap_or(name);
         if let Kind::Positions(_) = rule.kind
-            && config.positions != Positions::Learned
+            && input.positions.kind != Positions::Learned
         {
             // A stack alone lacks a table outside the module in which it is.
             let has_table = !family.computes_positions && !(is_bare && inner.is_none());
             if positions && has_table {
-                let shape = rule.their_shape(&[config.max_len, config.d_model]);
-                all.insert(name.into(), (shape, sinusoid(config)));
+                let table = sinusoidal::configured_table(&input.positions, input.d_model);
+                let shape = rule.their_shape(&table.shape().to_vec());
+                all.insert(name.into(), (shape, table.iter::<f32>().collect()));
             }
             continue;
         }
@@ -106,9 +105,9 @@ pub fn export(
         let values = data.as_slice::<f32>().expect("its type was checked");
         if let Kind::Positions(_) = rule.kind {
             let offset = family.position_offset;
-            let mut rows = vec![0.0; offset * config.d_model];
+            let mut rows = vec![0.0; offset * input.d_model];
             rows.extend_from_slice(values);
-            let theirs = rule.their_shape(&[shape[0] + offset, config.d_model]);
+            let theirs = rule.their_shape(&[shape[0] + offset, input.d_model]);
             all.insert(name.into(), (theirs, rows));
             continue;
         }
@@ -124,13 +123,27 @@ pub fn export(
     Ok(quantized)
 }
 
+/// Returns parameters with their names in a whole model, also if they are those of a stack alone.
+fn whole_names(contents: Contents, parameters: &Parameters) -> Cow<'_, Parameters> {
+    let stack = match contents {
+        Contents::Model => return Cow::Borrowed(parameters),
+        Contents::Encoder => "encoder.",
+        Contents::Decoder => "decoder.",
+    };
+    if parameters.keys().any(|name| name.starts_with(stack)) {
+        return Cow::Borrowed(parameters);
+    }
+    let name = |(name, data): (&String, &TensorData)| (format!("{stack}{name}"), data.clone());
+    Cow::Owned(parameters.iter().map(name).collect())
+}
+
 /// Checks that all parameters of the model are given, and have the right shapes and types.
 fn check_whole(
-    config: &TransformerConfig,
+    stacks: &Stacks,
     contents: Contents,
     parameters: &Parameters,
 ) -> Result<(), WeightsError> {
-    for (name, expected) in shapes(config, contents.has()) {
+    for (name, expected) in stacks.shapes() {
         match parameters.get(&name) {
             // An encoder may lack an embedding table.
             None if contents == Contents::Encoder && name.ends_with("embedding.weight") => {}
@@ -165,10 +178,4 @@ fn shared(parameters: &Parameters) -> Parameters {
         all.insert("encoder.input.embedding.weight".into(), table.clone());
     }
     all
-}
-
-/// Computes the elements of the sinusoidal position table.
-fn sinusoid(config: &TransformerConfig) -> Vec<f32> {
-    let table = sinusoidal::configured_table(&config.decoder().input.positions, config.d_model);
-    table.iter::<f32>().collect()
 }

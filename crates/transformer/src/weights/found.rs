@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::contents::Contents;
 use super::expand::expand;
 use super::families::Layout;
+use super::rule::Rule;
 
 /// Names of tensors after renaming, mapped to their names in the file.
 pub(super) type Names = BTreeMap<String, String>;
@@ -28,13 +29,17 @@ pub(super) struct Found {
 ///
 /// The layout is recognised by the names of the self-attention weights of the first layer. Returns
 /// `None` if the file has no such names.
-pub(super) fn find(layout: Layout, names: &Names) -> Option<Found> {
-    let first = |is_bare| -> [String; 2] {
+///
+/// `alone` is the only stack that the metadata describes, if there is one.
+pub(super) fn find(layout: Layout, names: &Names, alone: Option<Contents>) -> Option<Found> {
+    let family = layout.family();
+    let inner = |name: &String| String::from(name.strip_prefix(family.core).unwrap_or(name));
+    let first = |is_bare| -> [Option<String>; 2] {
         let rules = expand(layout, [1, 1], is_bare);
         ["encoder", "decoder"].map(|stack| {
             let ours = format!("{stack}.layers.0.self_attention.w_qkv.weight");
             let rule = rules.iter().find(|rule| rule.ours == ours);
-            inner(layout, &rule.expect("every layout has this rule").theirs[0])
+            rule.map(|rule| inner(&rule.theirs[0]))
         })
     };
     let before = |end: &str| {
@@ -61,9 +66,9 @@ pub(super) fn find(layout: Layout, names: &Names) -> Option<Found> {
             numbers.len().min(MAX_LAYERS)
         }
     };
-    let [encoder, decoder] = first(false);
-    if let Some(prefix) = before(&encoder).or_else(|| before(&decoder)) {
-        let n_layers = [count(&prefix, &encoder), count(&prefix, &decoder)];
+    let both = first(false);
+    if let Some(prefix) = both.iter().flatten().find_map(|name| before(name)) {
+        let n_layers = both.map(|name| name.map_or(0, |name| count(&prefix, &name)));
         return Some(Found {
             contents: match n_layers {
                 [0, _] => Contents::Decoder,
@@ -75,19 +80,23 @@ pub(super) fn find(layout: Layout, names: &Names) -> Option<Found> {
             is_bare: false,
         });
     }
-    let [alone, _] = first(true);
-    let prefix = before(&alone)?;
-    let n_layers = count(&prefix, &alone);
-    // Only decoders have cross-attention.
+    if family.contents != Contents::Model {
+        return None;
+    }
+    let [name, _] = first(true);
+    let name = name?;
+    let prefix = before(&name)?;
+    let n_layers = count(&prefix, &name);
+    // Only decoders have cross-attention and a generator.
     let rules = expand(layout, [0, 1], true);
-    let cross = rules
-        .iter()
-        .find(|rule| rule.ours.ends_with("cross_attention.w_o.weight"));
-    let cross = inner(
-        layout,
-        &cross.expect("every layout has this rule").theirs[0],
-    );
-    let is_decoder = names.contains_key(&format!("{prefix}{cross}"));
+    let is_of_decoder = |rule: &&Rule| {
+        rule.ours.contains(".cross_attention.w_o.") || rule.ours.contains(".generator.")
+    };
+    let is_there = |rule: &Rule| names.contains_key(&format!("{prefix}{}", inner(&rule.theirs[0])));
+    let is_decoder = match alone {
+        Some(alone) if family.is_own => alone == Contents::Decoder,
+        _ => rules.iter().filter(is_of_decoder).any(is_there),
+    };
     Some(Found {
         contents: if is_decoder {
             Contents::Decoder
@@ -102,10 +111,4 @@ pub(super) fn find(layout: Layout, names: &Names) -> Option<Found> {
         },
         is_bare: true,
     })
-}
-
-/// Returns a name without the prefix of names inside the layout's inner module.
-fn inner(layout: Layout, name: &str) -> String {
-    let core = layout.family().core;
-    name.strip_prefix(core).unwrap_or(name).into()
 }

@@ -11,13 +11,12 @@ use super::families::Layout;
 use super::file::WeightsFile;
 use super::header::ForeignObject;
 use super::int8::axis;
-use super::metadata;
 use super::options::ImportOptions;
 use super::parameters::{Parameters, with_parameters};
 use super::recognise::{is_bias, recognise};
-use super::shapes::shapes;
-use super::tying::{Vocabulary, is_vocabulary};
-use crate::config::{TransformerConfig, WeightTying};
+use super::stacks::Stacks;
+use super::tying::{SOURCE_TABLE, Vocabulary, is_vocabulary};
+use crate::config::{DecoderConfig, TransformerConfig};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::init::Init;
@@ -30,27 +29,55 @@ pub struct Imported {
     pub layout: Layout,
     /// The part of a model that the file holds.
     pub contents: Contents,
-    /// Configuration of the model.
-    pub config: TransformerConfig,
+    /// Configurations of the stacks that the file holds.
+    pub stacks: Stacks,
     /// Parameters with the names that they have in a whole model, even if the file holds a single
     /// stack.
     pub parameters: Parameters,
+    /// Tensors of the family's models that belong to no stack, in f32, by their names in the
+    /// library: for BERT, `embeddings.token_type_embeddings.weight` and those of `pooler`.
+    pub others: Parameters,
     /// Messages for the user about skipped tensors, objects and settings, and about missing biases.
     pub warnings: Vec<String>,
 }
 
 impl Imported {
+    /// Returns the configuration of the whole model.
+    ///
+    /// # Errors
+    ///
+    /// The file holds a single stack, or stacks that differ in more than their depth.
+    pub fn config(&self) -> Result<TransformerConfig, WeightsError> {
+        self.check_whole()?;
+        let differ =
+            || WeightsError::File("has stacks that differ in more than their depth".into());
+        self.stacks.config().ok_or_else(differ)
+    }
+
+    fn check_whole(&self) -> Result<(), WeightsError> {
+        if self.contents == Contents::Model {
+            return Ok(());
+        }
+        let (layout, contents) = (self.layout, self.contents);
+        Err(WeightsError::File(match layout.family().contents {
+            Contents::Model => format!("holds {contents}, not a whole model"),
+            _ => format!("is not a whole model: model_type {layout} is {contents}"),
+        }))
+    }
+
     /// Builds the model with the imported weights.
     ///
     /// # Errors
     ///
     /// The file holds a single stack, or its tensors do not fit the configuration.
     pub fn transformer(self, device: &Device) -> Result<Transformer, WeightsError> {
-        if self.contents != Contents::Model {
-            let what = format!("holds {}, not a whole model", self.contents);
-            return Err(WeightsError::File(what));
-        }
-        let model = Transformer::build(&self.config, &mut Init::zeros(device));
+        self.check_whole()?;
+        let zeros = &mut Init::zeros(device);
+        let (encoder, decoder) = (self.stacks.encoder, self.stacks.decoder);
+        let (encoder, decoder) = encoder.zip(decoder).expect("the file holds both stacks");
+        Stacks::check_fit(&encoder, &decoder)?;
+        let encoder = Encoder::build(&encoder, zeros);
+        let model = Transformer::from_parts(encoder, Decoder::build(&decoder, zeros));
         with_parameters(&model, self.parameters)
     }
 
@@ -63,13 +90,13 @@ impl Imported {
     ///
     /// The file holds a decoder alone, or its tensors do not fit the configuration.
     pub fn encoder(self, device: &Device) -> Result<Encoder, WeightsError> {
-        let own = self.stack("encoder.", Contents::Decoder)?;
-        let has_table = own.contains_key("input.embedding.weight");
-        let mut config = self.config.encoder();
-        if !has_table {
-            config.input.vocab_size = None;
+        let own = self.stack("encoder.");
+        match self.stacks.encoder {
+            Some(config) => {
+                with_parameters(&Encoder::build(&config, &mut Init::zeros(device)), own)
+            }
+            None => Err(WeightsError::File(format!("holds {}", self.contents))),
         }
-        with_parameters(&Encoder::build(&config, &mut Init::zeros(device)), own)
     }
 
     /// Builds the decoder with the imported weights.
@@ -78,24 +105,23 @@ impl Imported {
     ///
     /// The file holds an encoder alone, or its tensors do not fit the configuration.
     pub fn decoder(self, device: &Device) -> Result<Decoder, WeightsError> {
-        let own = self.stack("decoder.", Contents::Encoder)?;
-        let decoder = Decoder::build(&self.config.decoder(), &mut Init::zeros(device));
-        with_parameters(&decoder, own)
+        let own = self.stack("decoder.");
+        match self.stacks.decoder {
+            Some(config) => {
+                with_parameters(&Decoder::build(&config, &mut Init::zeros(device)), own)
+            }
+            None => Err(WeightsError::File(format!("holds {}", self.contents))),
+        }
     }
 
-    /// Returns the parameters of one stack, by their paths within the stack.
-    ///
-    /// `name` is the prefix of the stack in parameter names. `without` is the part of a model that
-    /// lacks the stack: a file of this part gives an error.
-    fn stack(&self, name: &str, without: Contents) -> Result<Parameters, WeightsError> {
-        if self.contents == without {
-            return Err(WeightsError::File(format!("holds {without}")));
-        }
+    /// Returns the parameters of one stack, by their paths within the stack. `name` is the prefix of
+    /// the stack in parameter names.
+    fn stack(&self, name: &str) -> Parameters {
         let own = self.parameters.iter().filter_map(|(path, data)| {
             let path = path.strip_prefix(name)?;
             Some((path.to_string(), data.clone()))
         });
-        Ok(own.collect())
+        own.collect()
     }
 }
 
@@ -178,7 +204,7 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 /// let options = ImportOptions { n_heads: Some(2), ..Default::default() };
 /// let imported = import(&WeightsFile::open(&path)?, &options)?;
 /// assert_eq!(imported.layout, Layout::TorchNn);
-/// assert_eq!(imported.config.n_encoder_layers, 6);
+/// assert_eq!(imported.config()?.n_encoder_layers, 6);
 /// let same = imported.transformer(&Device::flex())?;
 /// assert_eq!(parameters(&same), parameters(&model));
 /// # Ok(())
@@ -203,7 +229,7 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
             others: file.foreign.len() - 1,
         });
     }
-    let recognised = recognise(file, options)?;
+    let mut recognised = recognise(file, options)?;
     file.check_unchanged()?;
     recognised.check(options.allow_unused)?;
     let mut warnings = Vec::new();
@@ -221,24 +247,27 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
         let ForeignObject { path, class } = foreign;
         warnings.push(format!("{path} was skipped: it refers to {class}"));
     }
-    let mut config = recognised.config(file, options)?;
-    let has = recognised.contents.has();
+    let mut stacks = recognised.stacks(file, options)?;
     // The shapes are those without weight tying, because a file may have a separate copy of each
     // matrix that the model shares.
-    let untied = |config: &TransformerConfig| config.clone().with_weight_tying(WeightTying::None);
-    let shapes_of = |config: &TransformerConfig| -> Result<BTreeMap<_, _>, WeightsError> {
-        let untied = untied(config);
+    let shapes_of = |stacks: &Stacks| -> Result<BTreeMap<String, Vec<usize>>, WeightsError> {
+        let mut untied = stacks.clone();
+        if let Some(decoder) = &mut untied.decoder {
+            decoder.generator.is_tied = false;
+        }
         untied.validate().map_err(WeightsError::Config)?;
-        Ok(shapes(&untied, has).into_iter().collect())
+        Ok(untied.shapes())
     };
-    recognised.check_shapes(file, &shapes_of(&config)?)?;
-    let mut parameters = recognised.positions(file, options, &mut config)?;
+    let shapes = shapes_of(&stacks)?;
+    recognised.set_heads(&mut stacks);
+    recognised.check_shapes(file, &shapes)?;
+    let mut parameters = recognised.positions(file, options, &mut stacks)?;
     let pieces = recognised.pieces();
-    let shapes = shapes_of(&config)?;
+    let shapes = shapes_of(&stacks)?;
     // The vocabulary matrices are read before the other parameters take memory: for a while, two
     // copies of the largest matrix may be in memory.
     let vocabulary = Vocabulary::read(file, &pieces, &shapes)?;
-    config.weight_tying = vocabulary.tie(&mut parameters, &config, recognised.contents, options)?;
+    vocabulary.tie(&mut parameters, &mut stacks, options.weight_tying)?;
     let quantised = |name: &str, data: TensorData| match axis(name) {
         Some(axis) if options.int8 => quantise(data, axis),
         _ => data,
@@ -260,27 +289,38 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
             if warnings.last().is_none_or(|last| last != NO_BIASES) {
                 warnings.push(NO_BIASES.into());
             }
+        } else if name != "decoder.generator.bias" {
+            return Err(WeightsError::missing([name]));
         }
     }
     file.check_unchanged()?;
-    if has[1] && config.logits_bias && !parameters.contains_key("decoder.generator.bias") {
-        let zeros = TensorData::zeros::<f32, _>([config.target_vocab_size]);
-        parameters.insert("decoder.generator.bias".into(), zeros);
-        warnings.push("the generator has no bias: zeros are used".into());
+    if let Some(encoder) = &mut stacks.encoder
+        && !parameters.contains_key(SOURCE_TABLE)
+    {
+        encoder.input.vocab_size = None;
     }
     let family = recognised.layout.family();
-    if family.scales_tied_logits && options.scale_logits.is_none() {
-        config.scale_logits = config.weight_tying.shares_generator();
+    if let Some(DecoderConfig { generator, .. }) = &mut stacks.decoder {
+        let bias = "decoder.generator.bias";
+        if generator.bias && !parameters.contains_key(bias) {
+            let zeros = TensorData::zeros::<f32, _>([generator.vocab_size]);
+            parameters.insert(bias.into(), zeros);
+            warnings.push("the generator has no bias: zeros are used".into());
+        }
+        if family.scales_tied_logits && options.scale_logits.is_none() {
+            generator.scale = generator.is_tied;
+        }
     }
-    config.validate().map_err(WeightsError::Config)?;
-    if family.is_own && metadata::config(file.metadata())?.is_none() {
-        warnings.extend(assumed(&config, options));
+    stacks.validate().map_err(WeightsError::Config)?;
+    if family.is_own && Stacks::of_metadata(file.metadata())?.is_none() {
+        warnings.extend(assumed(&stacks.nearest(), options));
     }
     Ok(Imported {
         layout: recognised.layout,
         contents: recognised.contents,
-        config,
+        stacks,
         parameters,
+        others: Parameters::new(),
         warnings,
     })
 }

@@ -25,6 +25,9 @@ pub struct ImportOptions {
     pub norm_epsilon: Option<f64>,
     pub positions: Option<Positions>,
     pub max_len: Option<usize>,
+    /// Base of rotary positions: [`PositionConfig::rotary_base`](crate::PositionConfig::rotary_base).
+    #[serde(skip)]
+    pub rotary_base: Option<f64>,
     pub scale_embeddings: Option<bool>,
     pub weight_tying: Option<WeightTying>,
     pub pad_id: Option<u32>,
@@ -62,6 +65,7 @@ impl ImportOptions {
             norm_epsilon: self.norm_epsilon.or(others.norm_epsilon),
             positions: self.positions.or(others.positions),
             max_len: self.max_len.or(others.max_len),
+            rotary_base: self.rotary_base.or(others.rotary_base),
             scale_embeddings: self.scale_embeddings.or(others.scale_embeddings),
             weight_tying: self.weight_tying.or(others.weight_tying),
             pad_id: self.pad_id.or(others.pad_id),

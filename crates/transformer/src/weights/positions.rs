@@ -7,12 +7,14 @@ use super::file::WeightsFile;
 use super::options::ImportOptions;
 use super::parameters::Parameters;
 use super::recognise::Recognised;
-use crate::config::{Positions, TransformerConfig};
+use super::stacks::Stacks;
+use crate::config::Positions;
 use crate::position::sinusoidal;
 
 impl Recognised {
-    /// Sets `positions` and `max_len` of `config` from the file's position tables. Returns the
-    /// learned tables, which are parameters.
+    /// Sets the kind and the number of positions of `stacks` from the file's position tables; a
+    /// stack without a table has those of the other one. Returns the learned tables, which are
+    /// parameters.
     ///
     /// # Errors
     ///
@@ -22,9 +24,13 @@ impl Recognised {
         &self,
         file: &WeightsFile,
         options: &ImportOptions,
-        config: &mut TransformerConfig,
+        stacks: &mut Stacks,
     ) -> Result<Parameters, WeightsError> {
         let mut trained = Parameters::new();
+        let d_model = stacks
+            .parts_mut()
+            .next()
+            .map_or(1, |(_, input, _)| input.d_model);
         let tables = self.found.iter().filter_map(|(rule, name)| {
             let is_table = rule.ours.ends_with(".input.position.learned.weight");
             Some((rule, name.as_ref()?)).filter(|_| is_table)
@@ -34,26 +40,25 @@ impl Recognised {
             let data = file.read(name)?;
             let shape = data.shape().to_vec();
             let offset = self.layout.family().position_offset;
-            let rows = data.num_elements() / config.d_model;
-            let expected = rule.their_shape(&[rows, config.d_model]);
+            let rows = data.num_elements() / d_model;
+            let expected = rule.their_shape(&[rows, d_model]);
             if rows <= offset || !rule.fits(&shape, &expected) {
                 return Err(WeightsError::Shape {
                     name: name.clone(),
-                    expected: rule.their_shape(&[rows.max(1 + offset), config.d_model]),
+                    expected: rule.their_shape(&[rows.max(1 + offset), d_model]),
                     found: shape,
                 });
             }
             let max_len = rows - offset;
-            let values: Vec<f32> = data.iter::<f32>().skip(offset * config.d_model).collect();
+            let values: Vec<f32> = data.iter::<f32>().skip(offset * d_model).collect();
             check_finite(name, &values)?;
-            let data = TensorData::new(values, [max_len, config.d_model]);
+            let data = TensorData::new(values, [max_len, d_model]);
             let kind = match options.positions {
                 Some(Positions::Learned) => Positions::Learned,
                 _ if offset > 0 => Positions::Learned,
                 _ => kind_of(&data, &file.tensors[name].dtype),
             };
-            kinds.push((name, kind));
-            config.max_len = match (kind, options.max_len) {
+            let max_len = match (kind, options.max_len) {
                 (Positions::Learned, Some(asked)) if asked != max_len => {
                     let what = format!("{name} has {max_len} positions, not {asked}");
                     return Err(WeightsError::File(what));
@@ -61,6 +66,13 @@ impl Recognised {
                 // Sinusoidal tables can be computed for any length.
                 (_, asked) => asked.unwrap_or(max_len),
             };
+            kinds.push((name, kind));
+            for (stack, input, _) in stacks.parts_mut() {
+                if kinds.len() == 1 || rule.ours.starts_with(stack) {
+                    input.positions.kind = kind;
+                    input.positions.max_len = max_len;
+                }
+            }
             if kind == Positions::Learned {
                 trained.insert(rule.ours.clone(), data);
             }
@@ -78,7 +90,6 @@ impl Recognised {
             let what = format!("{first} has {kind} positions, not {asked} ones");
             return Err(WeightsError::File(what));
         }
-        config.positions = kind;
         Ok(trained)
     }
 }

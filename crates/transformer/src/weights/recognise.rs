@@ -11,6 +11,7 @@ use super::found::{Found, Names, find};
 use super::header::TensorInfo;
 use super::options::ImportOptions;
 use super::rule::{Kind, Rule};
+use super::stacks::{DECODER, ENCODER};
 use crate::choice::Choice;
 
 /// The structure of a file: its layout, and the tensors that match the layout's names.
@@ -59,6 +60,12 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
     let layouts = options
         .layout
         .map_or(Layout::ALL.to_vec(), |layout| vec![layout]);
+    let described = [ENCODER, DECODER].map(|stack| file.metadata.contains_key(stack));
+    let alone = match described {
+        [true, false] => Some(Contents::Encoder),
+        [false, true] => Some(Contents::Decoder),
+        _ => None,
+    };
     let of = |group: Option<&Option<String>>| {
         let names = entries.names(group);
         layouts.iter().find_map(|&layout| {
@@ -70,7 +77,7 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
                     return None;
                 }
             }
-            let found = find(layout, &names)?;
+            let found = find(layout, &names, alone)?;
             let beside = entries.beside(group);
             Some(matched(
                 layout,
@@ -274,8 +281,12 @@ fn matched(
             || is("decoder.generator.bias")
             || is("encoder.input.embedding.weight")
             || family.optional.iter().any(|part| {
-                let is = |rule: &Rule| rule.ours.contains(part);
-                is(rule) && !found.iter().any(|(rule, name)| is(rule) && name.is_some())
+                // The parameters of a kind are all there or all missing, in each stack.
+                let is = |other: &Rule| {
+                    other.ours.contains(part) && other.stack() == rule.stack()
+                };
+                let is_needed = contents == Contents::Model && part.contains("cross_attention");
+                is(rule) && !is_needed && !found.iter().any(|(rule, name)| is(rule) && name.is_some())
             })
             || (is_bias(&rule.ours) && is(".bias") && !has_biases)
             || (is_bias(&rule.ours) && is(".beta") && !has_shifts)

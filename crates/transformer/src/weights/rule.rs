@@ -72,6 +72,25 @@ impl Rule {
         }
     }
 
+    /// Returns the name of the stack that has the parameter.
+    pub fn stack(&self) -> &str {
+        self.ours.split('.').next().unwrap_or_default()
+    }
+
+    /// Sets the parts of packed queries, keys and values, which have different widths with grouped
+    /// queries: those of `n_heads` query heads and `n_kv_heads` key-value heads.
+    pub fn set_heads(&mut self, n_heads: usize, n_kv_heads: usize) {
+        let Part { first, count, of } = self.our_part;
+        if of == 3 && self.ours.contains(".self_attention.w_qkv.") {
+            let start = |part| [0, n_heads, n_heads + n_kv_heads, n_heads + 2 * n_kv_heads][part];
+            self.our_part = Part {
+                first: start(first),
+                count: start(first + count) - start(first),
+                of: start(3),
+            };
+        }
+    }
+
     /// Returns the shape of the layout's tensor for a parameter that has `shape` in this crate.
     pub fn their_shape(&self, shape: &[usize]) -> Vec<usize> {
         let mut shape = shape.to_vec();

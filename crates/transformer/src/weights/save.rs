@@ -11,9 +11,9 @@ use burn::tensor::{DType, Device};
 
 use super::error::{WeightsError, check_finite};
 use super::file::WeightsFile;
-use super::metadata::{self, DECODER, ENCODER};
 use super::parameters::{Parameters, parameters, shapes, with_parameters};
 use super::safetensors::{Dtype, write};
+use super::stacks::{DECODER, ENCODER, Stacks, metadata, stack};
 use crate::config::{DecoderConfig, EncoderConfig};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
@@ -46,12 +46,11 @@ impl Configured for Encoder {
     const STACK: Option<&'static str> = Some(ENCODER);
 
     fn describe(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([(ENCODER.into(), metadata::json(self.config()))])
+        metadata(self.config())
     }
 
     fn zeros(about: &BTreeMap<String, String>, device: &Device) -> Result<Self, WeightsError> {
-        let config: EncoderConfig =
-            metadata::stack(about, ENCODER)?.ok_or_else(|| lacks("encoder"))?;
+        let config: EncoderConfig = stack(about, ENCODER)?.ok_or_else(|| lacks("encoder"))?;
         config.validate().map_err(WeightsError::Config)?;
         Ok(Self::build(&config, &mut Init::zeros(device)))
     }
@@ -61,12 +60,11 @@ impl Configured for Decoder {
     const STACK: Option<&'static str> = Some(DECODER);
 
     fn describe(&self) -> BTreeMap<String, String> {
-        BTreeMap::from([(DECODER.into(), metadata::json(self.config()))])
+        metadata(self.config())
     }
 
     fn zeros(about: &BTreeMap<String, String>, device: &Device) -> Result<Self, WeightsError> {
-        let config: DecoderConfig =
-            metadata::stack(about, DECODER)?.ok_or_else(|| lacks("decoder"))?;
+        let config: DecoderConfig = stack(about, DECODER)?.ok_or_else(|| lacks("decoder"))?;
         config.validate().map_err(WeightsError::Config)?;
         Ok(Self::build(&config, &mut Init::zeros(device)))
     }
@@ -84,14 +82,7 @@ impl Configured for Transformer {
     fn zeros(about: &BTreeMap<String, String>, device: &Device) -> Result<Self, WeightsError> {
         let encoder = Encoder::zeros(about, device)?;
         let decoder = Decoder::zeros(about, device)?;
-        let [of_encoder, of_decoder] = [encoder.config().d_model(), decoder.config().d_model()];
-        if of_encoder != of_decoder || !decoder.config().cross_attention {
-            let what = format!(
-                "has stacks that do not fit: widths {of_encoder} and {of_decoder}, cross-attention {}",
-                decoder.config().cross_attention
-            );
-            return Err(WeightsError::File(what));
-        }
+        Stacks::check_fit(encoder.config(), decoder.config())?;
         Ok(Self::from_parts(encoder, decoder))
     }
 }
@@ -238,8 +229,7 @@ pub fn load<M: Saved>(path: impl AsRef<Path>, device: &Device) -> Result<M, Weig
 fn check_sizes(file: &WeightsFile) -> Result<(), WeightsError> {
     /// Elements of a position table, which is computed, that take 1 GiB: too many.
     const MOST: usize = 1 << 28;
-    let encoder = metadata::stack::<EncoderConfig>(file.metadata(), ENCODER)?;
-    let decoder = metadata::stack::<DecoderConfig>(file.metadata(), DECODER)?;
+    let Stacks { encoder, decoder } = Stacks::of_metadata(file.metadata())?.unwrap_or_default();
     let encoder = encoder.map(|config| (config.n_layers, config.input));
     let decoder = decoder.map(|config| (config.n_layers, config.input));
     for (n_layers, input) in encoder.into_iter().chain(decoder) {

@@ -8,15 +8,14 @@ use std::collections::BTreeMap;
 use burn::tensor::TensorData;
 
 use super::assemble::{self, Pieces};
-use super::contents::Contents;
 use super::error::WeightsError;
 use super::file::WeightsFile;
 use super::int8::{Int8, transpose};
-use super::options::ImportOptions;
 use super::parameters::Parameters;
-use crate::config::{TransformerConfig, WeightTying};
+use super::stacks::Stacks;
+use crate::config::WeightTying;
 
-const SOURCE_TABLE: &str = "encoder.input.embedding.weight";
+pub(super) const SOURCE_TABLE: &str = "encoder.input.embedding.weight";
 const TARGET_TABLE: &str = "decoder.input.embedding.weight";
 const GENERATOR: &str = "decoder.generator.weight";
 
@@ -88,8 +87,8 @@ impl Vocabulary {
         })
     }
 
-    /// Puts the matrices that are parameters of the model into `parameters`, and returns which ones
-    /// the model shares.
+    /// Puts the matrices that are parameters of the model into `parameters`, and sets in `stacks`
+    /// which ones the model shares: those of `asked`, or all that are the same.
     ///
     /// A generator that the file lacks is taken from the target embedding. A source embedding that
     /// the file lacks is also taken from it, if the model can share it.
@@ -100,10 +99,9 @@ impl Vocabulary {
     pub fn tie(
         self,
         parameters: &mut Parameters,
-        config: &TransformerConfig,
-        contents: Contents,
-        options: &ImportOptions,
-    ) -> Result<WeightTying, WeightsError> {
+        stacks: &mut Stacks,
+        asked: Option<WeightTying>,
+    ) -> Result<(), WeightsError> {
         let mut set = |name: &str, data| parameters.insert(name.into(), data);
         let Some(table) = self.table else {
             for (name, matrix) in [(SOURCE_TABLE, self.source), (GENERATOR, self.generator)] {
@@ -111,14 +109,27 @@ impl Vocabulary {
                     set(name, own);
                 }
             }
-            return Ok(WeightTying::None);
+            return Ok(());
         };
-        let is_whole = contents == Contents::Model;
+        let Some(generator) = stacks
+            .decoder
+            .as_mut()
+            .map(|decoder| &mut decoder.generator)
+        else {
+            return Ok(());
+        };
+        let target = generator.vocab_size;
+        let source = stacks
+            .encoder
+            .as_mut()
+            .map(|encoder| &mut encoder.input.vocab_size);
+        let is_whole = source.is_some();
+        let source_size = source.as_ref().and_then(|size| **size);
         let decoder = !matches!(self.generator, Matrix::Other(_));
         let embeddings = is_whole
-            && config.source_vocab_size == config.target_vocab_size
+            && source_size.is_none_or(|size| size == target)
             && !matches!(self.source, Matrix::Other(_));
-        let may_lack_source = embeddings && (decoder || config.weight_tying.shares_source());
+        let may_lack_source = embeddings && (decoder || source_size.is_none());
         if is_whole && !may_lack_source && matches!(self.source, Matrix::Absent) {
             return Err(WeightsError::missing([SOURCE_TABLE]));
         }
@@ -128,7 +139,7 @@ impl Vocabulary {
             (true, false) => WeightTying::Embeddings,
             (false, false) => WeightTying::None,
         };
-        let tying = options.weight_tying.unwrap_or(found);
+        let tying = asked.unwrap_or(found);
         let can = match tying {
             WeightTying::None => true,
             WeightTying::Decoder => decoder,
@@ -141,12 +152,18 @@ impl Vocabulary {
             );
             return Err(WeightsError::File(what));
         }
-        if !tying.shares_generator() {
+        generator.is_tied = tying.shares_generator();
+        if !generator.is_tied {
             let own = match self.generator {
                 Matrix::Other(own) => own,
                 Matrix::Absent | Matrix::Table => transposed(&table),
             };
             set(GENERATOR, own);
+        }
+        if let Some(source) = source {
+            *source = source_size
+                .or(Some(target))
+                .filter(|_| !tying.shares_source());
         }
         if !tying.shares_source() && is_whole {
             let own = match self.source {
@@ -156,7 +173,7 @@ impl Vocabulary {
             set(SOURCE_TABLE, own);
         }
         set(TARGET_TABLE, table);
-        Ok(tying)
+        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use training::run::layout::{self, STATUS};
 use training::run::single_file;
 use transformer::weights::{
-    self, Contents, Dtype, ImportOptions, Imported, Layout, Parameters, PythonModel, WeightsError,
+    self, Contents, Dtype, ImportOptions, Layout, Parameters, PythonModel, WeightsError,
     WeightsFile,
 };
 use transformer::{Choice, TransformerConfig};
@@ -237,8 +237,9 @@ fn read(args: &ExportArgs) -> Result<Source> {
     };
     let file = WeightsFile::open(path).map_err(unfit)?;
     let imported = weights::import(&file, &options).map_err(unfit)?;
-    let (config, contents) = (imported.config, imported.contents);
-    Ok((config, contents, imported.parameters, None))
+    let other = || UsageError::new("RUN", path.display(), "has no stacks of one whole model");
+    let config = imported.stacks.config().ok_or_else(other)?;
+    Ok((config, imported.contents, imported.parameters, None))
 }
 
 /// Writes a run as the single file that the page `demo` reads.

@@ -168,15 +168,15 @@ pub fn run(args: &ImportArgs) -> Result<()> {
             imported
         }
     };
-    let config = &imported.config;
+    let stacks = &imported.stacks;
     describe(&imported);
     if let Some(path) = &args.output {
         let all = &imported.parameters;
         let parameters = match imported.contents {
             Contents::Model => Cow::Borrowed(all),
-            alone => Cow::Owned(weights::export(config, alone, all, Layout::Native, false)?),
+            alone => Cow::Owned(weights::export(stacks, alone, all, Layout::Native, false)?),
         };
-        let size = write(path, &parameters, args.dtype, &weights::metadata(config))?;
+        let size = write(path, &parameters, args.dtype, &weights::metadata(stacks))?;
         output::result(&format!("{}: {size}", path.display()))?;
     }
     if let Some(run) = &args.run_dir {
@@ -209,21 +209,20 @@ fn describe(imported: &Imported) {
     for warning in &imported.warnings {
         output::warn(&shown(warning));
     }
-    let config = &imported.config;
-    let layers = match imported.contents {
+    let (layout, contents) = (imported.layout, imported.contents);
+    let tensors = imported.parameters.values();
+    let n = tensors.map(|data| data.num_elements()).sum::<usize>();
+    let Some(config) = &imported.stacks.config() else {
+        return output::note(&format!("layout {layout}: {contents}, {n} parameters"));
+    };
+    let layers = match contents {
         Contents::Model => format!("{}+{}", config.n_encoder_layers, config.n_decoder_layers),
         Contents::Encoder => config.n_encoder_layers.to_string(),
         Contents::Decoder => config.n_decoder_layers.to_string(),
     };
-    let tensors = imported.parameters.values();
     output::note(&format!(
-        "layout {}: {}, {layers} layers, d_model {}, {} heads, d_ff {}, {} parameters",
-        imported.layout,
-        imported.contents,
-        config.d_model,
-        config.n_heads,
-        config.d_ff,
-        tensors.map(|data| data.num_elements()).sum::<usize>(),
+        "layout {layout}: {contents}, {layers} layers, d_model {}, {} heads, d_ff {}, {n} parameters",
+        config.d_model, config.n_heads, config.d_ff,
     ));
     output::note(&format!("taken to be: {}", flags_of(config)));
 }
@@ -265,7 +264,8 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
     }
     let mut config = args.task.apply(args.task.defaults())?;
     config.execution.backend = DeviceName::choose(None)?.to_string();
-    let given = &imported.config;
+    let given = imported.config();
+    let given = &given.map_err(|error| UsageError::new("--run-dir", "", error.to_string()))?;
     config.model = given.clone();
     config.check()?;
     let name = config.data.name();

@@ -10,6 +10,7 @@ use crate::weights::error::WeightsError;
 use crate::weights::folder::{Fields, Sizes};
 use crate::weights::options::ImportOptions;
 use crate::weights::rules::Rules;
+use crate::weights::stacks::Stacks;
 
 pub(super) const FAMILY: Family = Family {
     name: "bart",
@@ -45,9 +46,9 @@ pub(super) const FAMILY: Family = Family {
             };
             read(fields, kin)
         },
-        write: |config| match config.norm_placement {
-            NormPlacement::Post => write(config, "bart", "BartForConditionalGeneration"),
-            NormPlacement::Pre => write(config, "mbart", "MBartForConditionalGeneration"),
+        write: |stacks| match stacks.nearest().norm_placement {
+            NormPlacement::Post => write(stacks, "bart", "BartForConditionalGeneration"),
+            NormPlacement::Pre => write(stacks, "mbart", "MBartForConditionalGeneration"),
         },
     }),
     ..PLAIN
@@ -164,7 +165,8 @@ pub(super) fn read(fields: &mut Fields, kin: Kin) -> Result<(ImportOptions, Size
 }
 
 /// Returns the fields of `config.json` for BART and its relatives.
-pub(super) fn write(config: &TransformerConfig, model_type: &str, class: &str) -> Value {
+pub(super) fn write(stacks: &Stacks, model_type: &str, class: &str) -> Value {
+    let config = stacks.nearest();
     json!({
         "model_type": model_type,
         "architectures": [class],

@@ -37,11 +37,11 @@ pub(super) const FAMILY: Family = Family {
             };
             bart::read(fields, kin)
         },
-        write: |config| match config.positions {
+        write: |stacks| match stacks.nearest().positions {
             Positions::SinusoidalHalves => {
-                bart::write(config, "pegasus", "PegasusForConditionalGeneration")
+                bart::write(stacks, "pegasus", "PegasusForConditionalGeneration")
             }
-            _ => bart::write(config, "m2m_100", "M2M100ForConditionalGeneration"),
+            _ => bart::write(stacks, "m2m_100", "M2M100ForConditionalGeneration"),
         },
     }),
     ..PLAIN

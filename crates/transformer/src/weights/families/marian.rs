@@ -27,7 +27,7 @@ pub(super) const FAMILY: Family = Family {
             };
             bart::read(fields, kin)
         },
-        write: |config| bart::write(config, "marian", "MarianMTModel"),
+        write: |stacks| bart::write(stacks, "marian", "MarianMTModel"),
     }),
     ..PLAIN
 };

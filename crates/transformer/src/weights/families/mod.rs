@@ -28,6 +28,7 @@ use super::error::WeightsError;
 use super::folder::{Fields, Sizes};
 use super::options::ImportOptions;
 use super::rules::Rules;
+use super::stacks::Stacks;
 use crate::choice::{Choice, parse};
 use crate::config::{TransformerConfig, WeightTying};
 use crate::error::ConfigError;
@@ -39,6 +40,8 @@ pub(in crate::weights) struct Family {
     pub name: &'static str,
     /// Description for help texts.
     pub summary: &'static str,
+    /// The stacks of a whole model of the family.
+    pub contents: Contents,
     /// Where the parameters are in files. In names, `{s}` stands for `encoder` or `decoder`.
     pub rules: fn() -> Rules,
     /// Prefix of the names inside the library's inner module, such as `model.`. Files may lack it or
@@ -84,13 +87,17 @@ pub(in crate::weights) struct HuggingFace {
     /// Returns the import options and the sizes that follow from the fields, given `model_type`.
     pub read: fn(&mut Fields, &str) -> Result<(ImportOptions, Sizes), WeightsError>,
     /// Returns the fields of a model.
-    pub write: fn(&TransformerConfig) -> Value,
+    pub write: fn(&Stacks) -> Value,
 }
+
+/// Hyper-parameters that an encoder alone does not have.
+const OF_DECODER: [&str; 3] = ["weight_tying", "logits_bias", "scale_logits"];
 
 /// A family without a special feature.
 const PLAIN: Family = Family {
     name: "",
     summary: "",
+    contents: Contents::Model,
     rules: Rules::new,
     core: "",
     mark: None,
@@ -252,7 +259,10 @@ impl Layout {
     /// ```
     pub fn of_hugging_face(config: &TransformerConfig) -> Option<Self> {
         Self::ALL.iter().copied().find(|layout| {
-            layout.is_hugging_face() && layout.unsupported(config, Contents::Model).is_none()
+            layout.is_hugging_face()
+                && layout
+                    .unsupported(&config.into(), Contents::Model)
+                    .is_none()
         })
     }
 
@@ -265,11 +275,11 @@ impl Layout {
         (self.family().python)(model)
     }
 
-    /// Returns the `config.json` fields of an exported model, including `model_type`; `None` if
-    /// Hugging Face has no model family for the layout.
-    pub(in crate::weights) fn json(self, config: &TransformerConfig) -> Option<Map<String, Value>> {
+    /// Returns the fields of the `config.json` of a model; see
+    /// [`hugging_face_config`](super::hugging_face_config).
+    pub(in crate::weights) fn json(self, stacks: &Stacks) -> Option<Map<String, Value>> {
         let hugging_face = self.family().hugging_face.as_ref()?;
-        match (hugging_face.write)(config) {
+        match (hugging_face.write)(stacks) {
             Value::Object(fields) => Some(fields),
             _ => None,
         }
@@ -279,12 +289,28 @@ impl Layout {
     /// or `None` if the layout can represent the model.
     pub(in crate::weights) fn unsupported(
         self,
-        config: &TransformerConfig,
+        stacks: &Stacks,
         contents: Contents,
     ) -> Option<(&'static str, String)> {
         let family = self.family();
         if family.is_own {
             return None;
+        }
+        let config = &stacks.nearest();
+        match family.contents {
+            Contents::Decoder if contents != Contents::Decoder => {
+                return Some(("n_encoder_layers", config.n_encoder_layers.to_string()));
+            }
+            Contents::Encoder if contents != Contents::Encoder => {
+                return Some(("n_decoder_layers", config.n_decoder_layers.to_string()));
+            }
+            _ => {}
+        }
+        let cross_attention = family.contents == Contents::Model;
+        if let Some(decoder) = &stacks.decoder
+            && decoder.cross_attention != cross_attention
+        {
+            return Some(("cross_attention", decoder.cross_attention.to_string()));
         }
         let usual = (family.usual)(1);
         let refused = (family.refuses)(config, contents);
@@ -292,8 +318,9 @@ impl Layout {
         let n_kv_heads = config.n_kv_heads.unwrap_or(config.n_heads);
         let mut found = None;
         let mut compare = |name, differs: bool, value: &dyn fmt::Display| {
-            let differs = differs && !family.free.contains(&name);
-            if found.is_none() && (differs || refused == Some(name)) {
+            let is_absent = stacks.decoder.is_none() && OF_DECODER.contains(&name);
+            let differs = differs && !family.free.contains(&name) && !is_absent;
+            if found.is_none() && (differs || refused == Some(name) && !is_absent) {
                 found = Some((name, value.to_string()));
             }
         };
@@ -309,6 +336,16 @@ impl Layout {
         compare("n_kv_heads", n_kv_heads != config.n_heads, &n_kv_heads);
         compare("d_kv", d_kv != config.d_model / config.n_heads, &d_kv);
         fields!(embedding_norm biases logits_bias scale_attention scale_logits);
+        // A model whose stacks differ in something else has it in no field that was compared.
+        let mut alike = Stacks::from(config).only(contents);
+        let mut own = stacks.clone().only(contents);
+        for ((_, alike, _), (_, input, _)) in alike.parts_mut().zip(own.parts_mut()) {
+            alike.positions.rotary_base = input.positions.rotary_base;
+        }
+        if let Some(decoder) = &mut alike.decoder {
+            decoder.cross_attention = cross_attention;
+        }
+        compare("stacks", alike != own, &"that are not alike");
         found
     }
 }
@@ -322,10 +359,16 @@ mod tests {
         let config = TransformerConfig::new(20, 20).with_final_norm(false);
         for &layout in Layout::ALL {
             let config = layout.choices(config.clone());
-            let unsupported = layout.unsupported(&config, Contents::Model);
+            let contents = layout.family().contents;
+            let mut stacks = Stacks::from(&config).only(contents);
+            if let Some(decoder) = &mut stacks.decoder {
+                decoder.cross_attention = contents == Contents::Model;
+            }
+            let unsupported = layout.unsupported(&stacks, contents);
             assert_eq!(unsupported, None, "{layout}");
             let found = Layout::of_hugging_face(&config);
-            assert_eq!(found, layout.is_hugging_face().then_some(layout));
+            let is_whole = layout.is_hugging_face() && contents == Contents::Model;
+            assert_eq!(found, is_whole.then_some(layout));
             assert_eq!(config.validate(), Ok(()), "{layout}");
         }
     }

@@ -8,6 +8,7 @@ pub(super) const FAMILY: Family = Family {
     summary: "This program's own",
     rules,
     optional: &[
+        ".cross_attention",
         ".final_norm.",
         ".input.norm.",
         "attention_position.relative.weight",

@@ -40,7 +40,7 @@ impl PythonModel<'_> {
 /// Returns the code of a whole model in a layout of Hugging Face.
 pub(super) fn hugging_face(model: &PythonModel, layout: Layout) -> Option<String> {
     let config = model.whole()?;
-    let mut fields = layout.json(config)?;
+    let mut fields = layout.json(&config.into())?;
     fields.remove("architectures");
     if let Some((begin, end)) = model.begin_end {
         let mut set = |name: &str, id: u32| fields.insert(name.into(), id.into());

@@ -12,6 +12,7 @@ use crate::weights::error::WeightsError;
 use crate::weights::folder::{Fields, Sizes};
 use crate::weights::options::ImportOptions;
 use crate::weights::rules::Rules;
+use crate::weights::stacks::Stacks;
 
 pub(super) const FAMILY: Family = Family {
     name: "t5",
@@ -160,6 +161,7 @@ fn read(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes),
             .unwrap_or(n_encoder_layers),
         d_head: fields.required("d_kv")?,
         relative_buckets: fields.optional("relative_attention_num_buckets")?,
+        ..Default::default()
     };
     let max_distance = fields.optional("relative_attention_max_distance")?;
     let options = ImportOptions {
@@ -176,7 +178,8 @@ fn read(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes),
     Ok((options, sizes))
 }
 
-fn write(config: &TransformerConfig) -> Value {
+fn write(stacks: &Stacks) -> Value {
+    let config = stacks.nearest();
     json!({
         "model_type": "t5",
         "architectures": ["T5ForConditionalGeneration"],

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::fields::Fields;
 use super::json::{CONFIG, is_empty};
-use crate::config::TransformerConfig;
 use crate::generate::{EarlyStopping, GenerateDefaults, LengthPenalty};
 use crate::weights::error::WeightsError;
+use crate::weights::stacks::Stacks;
 
 /// File name of a folder's generation settings.
 const GENERATION: &str = "generation_config.json";
@@ -65,7 +65,7 @@ const UNSUPPORTED: &[&str] = &[
 ];
 
 /// Reads the generation settings of a Hugging Face folder: those of `generation_config.json` or, if
-/// there is no such file, of `config.json`. `model` is the configuration of the folder's model.
+/// there is no such file, of `config.json`. `model` is the configuration of the folder's model or stack.
 ///
 /// ```no_run
 /// use burn::tensor::Device;
@@ -73,7 +73,7 @@ const UNSUPPORTED: &[&str] = &[
 ///
 /// let folder = "nllb-200-distilled-600M";
 /// let imported = ModelFolder::open(folder)?.import()?;
-/// let defaults = read_generation(folder, &imported.config)?;
+/// let defaults = read_generation(folder, &imported.stacks)?;
 /// let model = imported.transformer(&Device::flex())?;
 ///
 /// let source = [256_047, 94_124, 2]; // from the tokeniser
@@ -88,7 +88,7 @@ const UNSUPPORTED: &[&str] = &[
 /// lacks the start token.
 pub fn read_generation(
     folder: impl AsRef<Path>,
-    model: &TransformerConfig,
+    model: impl Into<Stacks>,
 ) -> Result<GenerateDefaults, WeightsError> {
     let folder = folder.as_ref();
     let mut fields = Fields::read(&folder.join(CONFIG), CONFIG)?;
@@ -105,7 +105,7 @@ pub fn read_generation(
             }
         }
     }
-    let read = read(&mut fields, model.target_vocab_size)?;
+    let read = read(&mut fields, model.into().nearest().target_vocab_size)?;
     let is_own = fields.file == GENERATION;
     for (name, neutral) in WITHOUT_EFFECT {
         let value: Option<f64> = fields.optional(name)?;

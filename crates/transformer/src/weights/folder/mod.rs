@@ -19,8 +19,8 @@ use super::families::{HuggingFace, Layout};
 use super::file::WeightsFile;
 use super::import::{Imported, import};
 use super::options::ImportOptions;
+use super::stacks::Stacks;
 use crate::choice::Choice;
-use crate::config::TransformerConfig;
 
 /// Names of weight files and shard indices, in the order in which a folder is searched for them. An
 /// index names the shards of a model whose weights are in several files.
@@ -99,7 +99,7 @@ impl ModelFolder {
             }
             error => error,
         })?;
-        for (name, found, given) in self.sizes.compare(&imported.config) {
+        for (name, found, given) in self.sizes.compare(&imported.stacks) {
             if found != given {
                 let what = format!("has weights with {name} {found}, but {CONFIG} has {given}");
                 return Err(WeightsError::File(what));
@@ -122,15 +122,19 @@ pub(super) struct Sizes {
     pub n_encoder_layers: usize,
     pub n_decoder_layers: usize,
     pub d_head: usize,
+    /// Number of key-value heads; `None` for that of the query heads.
+    pub n_kv_heads: Option<usize>,
     /// Number of buckets of relative positions; `None` if `config.json` does not give it.
     pub relative_buckets: Option<usize>,
 }
 
 impl Sizes {
     /// Returns the name of each size, its value in the weights, and its value in `config.json`.
-    fn compare(&self, config: &TransformerConfig) -> [(&'static str, usize, usize); 7] {
+    fn compare(&self, stacks: &Stacks) -> [(&'static str, usize, usize); 8] {
+        let config = stacks.nearest();
         let buckets = self.relative_buckets.unwrap_or(config.relative_buckets);
-        let [encoder, decoder] = [config.n_encoder_layers, config.n_decoder_layers];
+        let [encoder, decoder] = stacks.n_layers();
+        let n_kv_heads = config.n_kv_heads.unwrap_or(config.n_heads);
         [
             ("relative_buckets", config.relative_buckets, buckets),
             ("vocab_size", config.target_vocab_size, self.vocab_size),
@@ -139,6 +143,11 @@ impl Sizes {
             ("encoder layers", encoder, self.n_encoder_layers),
             ("decoder layers", decoder, self.n_decoder_layers),
             ("dimensions a head", config.d_head(), self.d_head),
+            (
+                "key-value heads",
+                n_kv_heads,
+                self.n_kv_heads.unwrap_or(config.n_heads),
+            ),
         ]
     }
 }
@@ -146,14 +155,15 @@ impl Sizes {
 /// Returns the `config.json` fields of an exported model, including `model_type`; `None` if Hugging
 /// Face has no model family for the layout.
 ///
-/// The configuration must be one that the layout can represent. The caller must add the fields
+/// `stacks` is the configuration of a whole model or of a stack, which the layout must be able to
+/// represent. The caller must add the fields
 /// about special tokens other than padding, such as `decoder_start_token_id`, which
 /// [`hugging_face_generation`] returns.
 pub fn hugging_face_config(
-    config: &TransformerConfig,
+    stacks: impl Into<Stacks>,
     layout: Layout,
 ) -> Option<Map<String, Value>> {
-    layout.json(config)
+    layout.json(&stacks.into())
 }
 
 /// Returns the import options, the sizes that the weights must have, and what is known of the
