@@ -394,8 +394,8 @@ fn a_configuration_that_cannot_be_represented_is_rejected() {
         (
             "t5",
             "model_type",
-            "\"gpt2\"",
-            "has a config.json with model_type gpt2, but must have one of bart,",
+            "\"rwkv\"",
+            "has a config.json with model_type rwkv, but must have one of bart, bert,",
         ),
         (
             "t5",

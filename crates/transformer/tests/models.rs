@@ -1,15 +1,20 @@
 //! Models of the library `transformers` that have one stack, as it saves them, through public
-//! functions only: GPT-2, Llama and BERT. States and logits agree to 1e-5, and generation is the
-//! same.
+//! functions only: GPT-2, Llama and BERT, as folders and by rules. States and logits agree to 1e-5,
+//! and generation is the same.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use burn::module::Module;
 use burn::nn::{Embedding, EmbeddingConfig};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde_json::Value;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
-use transformer::weights::{Parameters, Rules, WeightsFile, parameters, to_bytes};
+use transformer::weights::{
+    Contents, Dtype, ImportOptions, Imported, Layout, ModelFolder, Parameters, PythonModel, Rules,
+    Stacks, WeightsFile, export, hugging_face_config, import, metadata, parameters,
+    read_generation, to_bytes, to_bytes_with,
+};
 use transformer::{
     Activation, AttentionConfig, AttentionMask, ConfigError, Decoder, DecoderConfig, Encoder,
     EncoderConfig, NormConfig, NormKind, NormPlacement, Positions, pad_sequences,
@@ -18,12 +23,38 @@ use transformer::{
 const VOCAB: usize = 31;
 const EOS: u32 = 7;
 
+const FAMILIES: [(&str, Layout, Contents); 3] = [
+    ("gpt2", Layout::Gpt2, Contents::Decoder),
+    ("llama", Layout::Llama, Contents::Decoder),
+    ("bert", Layout::Bert, Contents::Encoder),
+];
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/models")
+        .join(name)
+}
+
 /// Returns the file of a model, and what `transformers` computes with it.
 fn model(name: &str) -> (WeightsFile, Value) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/models");
-    let file = WeightsFile::open(folder.join(format!("{name}.safetensors"))).unwrap();
-    let about = std::fs::read(folder.join(format!("{name}.json"))).unwrap();
+    let file = WeightsFile::open(folder(name).join("model.safetensors")).unwrap();
+    let about = fs::read(folder(name).with_extension("json")).unwrap();
     (file, serde_json::from_slice(&about).unwrap())
+}
+
+fn imported(name: &str) -> Imported {
+    let folder = ModelFolder::open(folder(name)).unwrap_or_else(|error| panic!("{name} {error}"));
+    let imported = folder.import();
+    imported.unwrap_or_else(|error| panic!("{name} {error}"))
+}
+
+/// Returns what is imported of a file with these tensors.
+fn reread(tensors: &Parameters, stacks: Option<&Stacks>, options: &ImportOptions) -> Imported {
+    let about = stacks.map(metadata).unwrap_or_default();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let bytes = to_bytes_with(tensors, Dtype::F32, &about).unwrap();
+    fs::write(file.path(), bytes).unwrap();
+    import(&WeightsFile::open(file.path()).unwrap(), options).unwrap()
 }
 
 fn rows(about: &Value, name: &str) -> Vec<Vec<u32>> {
@@ -126,6 +157,7 @@ fn llama() {
         .with_biases(false)
         .with_dropout(0.0);
     config.layer.attention.n_kv_heads = Some(2);
+    config.input.positions.rotary_base = 500_000.0;
     config.input.scale = false;
     config.generator.bias = false;
     let attention = ["q", "k", "v"].map(|x| format!("model.layers.{{i}}.self_attn.{x}_proj"));
@@ -243,6 +275,296 @@ fn bert() {
     let types = pad_sequences(&vec![types; rows.len()], 0, &device);
     let states = bert.forward(pad_sequences(&rows, 0, &device), types, &lengths);
     assert_close(states, &about["states"]);
+}
+
+#[test]
+fn folders_of_decoders_are_read_without_rules() {
+    for (name, layout, contents) in FAMILIES {
+        if contents == Contents::Encoder {
+            continue;
+        }
+        let (_, about) = model(name);
+        let imported = imported(name);
+        assert_eq!((imported.layout, imported.contents), (layout, contents));
+        assert_eq!(imported.warnings, [""; 0], "{name}");
+        let generation = read_generation(folder(name), &imported.stacks).unwrap();
+        assert_eq!(generation.eos_id, Some(EOS), "{name}");
+        check_language_model(&imported.decoder(&Device::flex()).unwrap(), &about);
+    }
+}
+
+#[test]
+fn a_folder_of_bert_is_read_without_rules() {
+    let device = Device::flex();
+    let (_, about) = model("bert");
+    let imported = imported("bert");
+    assert_eq!(imported.warnings, [""; 0]);
+    let name = "embeddings.token_type_embeddings.weight";
+    let types = imported.others[name].clone();
+    let encoder = imported.encoder(&device).unwrap();
+    let rows = rows(&about, "rows");
+    let lengths: Vec<usize> = rows.iter().map(Vec::len).collect();
+    let ids = pad_sequences(&rows, 0, &device);
+    let mask = AttentionMask::of_lengths(&lengths, &device);
+    // The token type of the first three tokens is 0, that of later ones is 1.
+    let difference: Tensor<2> = Tensor::<2>::from_data(types, &device).narrow(0, 1, 1);
+    let later: Tensor<1> = Tensor::from_data([0.0f32, 0., 0., 1., 1., 1., 1.], &device);
+    let added = later.reshape([1, 7, 1]) * difference.reshape([1, 1, 24]);
+    let x = encoder.input.embed(ids.clone()) + added;
+    let states = encoder.forward_vectors(x, Some(&mask));
+    assert_close(states, &about["states"]);
+    // The shorter rows have no later tokens.
+    let states = encoder.forward(ids, Some(&mask));
+    let expected = about["states"].as_array().unwrap()[1..].to_vec();
+    assert_close(states.narrow(0, 1, 2), &expected.into());
+}
+
+#[test]
+fn a_file_without_its_folder_is_recognised() {
+    for (name, layout, _) in FAMILIES {
+        let (file, _) = model(name);
+        let options = ImportOptions {
+            n_heads: Some(6),
+            ..Default::default()
+        };
+        let found = import(&file, &options).unwrap();
+        let expected = imported(name);
+        assert_eq!(found.layout, layout);
+        assert_eq!(found.parameters, expected.parameters, "{name}");
+        assert_eq!(found.others, expected.others, "{name}");
+    }
+}
+
+/// Other classes of `transformers` put further prefixes before the names, or leave some out.
+#[test]
+fn files_of_other_classes_are_read() {
+    for (name, from, to, extra) in [
+        ("gpt2", "transformer.", "", "h.0.attn.bias"),
+        (
+            "llama",
+            "model.",
+            "model.",
+            "model.layers.0.self_attn.rotary_emb.inv_freq",
+        ),
+        ("bert", "", "bert.", "cls.predictions.bias"),
+    ] {
+        let (file, _) = model(name);
+        let tensors = file.tensors().keys().map(|tensor| {
+            let data = file.read(tensor).unwrap();
+            let inner = tensor
+                .strip_prefix(from)
+                .map(|inner| format!("{to}{inner}"));
+            (inner.unwrap_or_else(|| tensor.clone()), data)
+        });
+        let mut tensors: Parameters = tensors.collect();
+        tensors.insert(extra.into(), TensorData::from([1.0f32]));
+        let options = ImportOptions {
+            n_heads: Some(6),
+            ..Default::default()
+        };
+        let expected = imported(name);
+        let found = reread(&tensors, None, &options);
+        assert_eq!(found.parameters, expected.parameters, "{name}");
+        assert_eq!(found.others, expected.others, "{name}");
+    }
+}
+
+#[test]
+fn exported_stacks_are_imported_again() {
+    for (name, layout, contents) in FAMILIES {
+        let original = imported(name);
+        let (stacks, own) = (&original.stacks, &original.parameters);
+        let theirs = export(stacks, contents, own, layout, true).unwrap();
+        let (file, _) = model(name);
+        for tensor in file.tensors().keys() {
+            // Positions of BERT have the embedding of the first token type.
+            if !tensor.starts_with("embeddings.") {
+                assert_eq!(
+                    theirs[tensor],
+                    file.read(tensor).unwrap(),
+                    "{name} {tensor}"
+                );
+            }
+        }
+        let fields = hugging_face_config(stacks, layout).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name, bytes: Vec<u8>| fs::write(folder.path().join(name), bytes).unwrap();
+        write("model.safetensors", to_bytes(&theirs).unwrap());
+        write("config.json", serde_json::to_vec(&fields).unwrap());
+        let again = ModelFolder::open(folder.path()).unwrap().import().unwrap();
+        assert_eq!(again.stacks, original.stacks, "{name}");
+        assert_eq!(again.parameters, original.parameters, "{name}");
+        assert_eq!(again.warnings, [""; 0], "{name}");
+
+        let native = export(stacks, contents, own, Layout::Native, false).unwrap();
+        let again = reread(&native, Some(stacks), &ImportOptions::default());
+        assert_eq!(again.layout, Layout::Native);
+        assert_eq!(again.stacks, original.stacks, "{name}");
+        assert_eq!(again.parameters, original.parameters, "{name}");
+        let code = layout.python(&PythonModel {
+            stacks: stacks.clone(),
+            contents,
+            begin_end: None,
+            has_positions: true,
+            path: Path::new("a.safetensors"),
+        });
+        let expected = format!("from_config(AutoConfig.for_model(\"{name}\", ");
+        assert!(code.unwrap().contains(&expected), "{name}");
+    }
+}
+
+#[test]
+fn a_language_model_survives_export_and_import() {
+    let device = Device::flex();
+    let config = DecoderConfig::new(VOCAB, 12, 20, 3, 2).with_cross_attention(false);
+    let mut unusual = config.clone().with_positions(Positions::Rotary);
+    unusual.input.positions.rotary_base = 777.0;
+    unusual.generator.bias = false;
+    for config in [
+        config.clone(),
+        config.clone().with_tied_generator(true),
+        unusual.with_tied_generator(true),
+    ] {
+        let model = config.init_seeded(3, &device).unwrap();
+        let own = parameters(&model);
+        let tensors = export(&config, Contents::Decoder, &own, Layout::Native, false).unwrap();
+        assert_eq!(tensors, own);
+        let imported = reread(&tensors, Some(&(&config).into()), &ImportOptions::default());
+        assert_eq!(imported.stacks, Stacks::from(&config));
+        let again = imported.decoder(&device).unwrap();
+        assert_eq!(again.config(), &config);
+        assert_eq!(parameters(&again), own);
+        let error = export(&config, Contents::Decoder, &own, Layout::TorchNn, false);
+        let error = error.unwrap_err().to_string();
+        let expected =
+            "the model has cross_attention false, which the layout torch-nn cannot represent";
+        assert_eq!(error, expected);
+    }
+    // Without metadata, the generator shows that it is a decoder.
+    let config = config.with_dropout(0.0);
+    let own = parameters(&config.init_seeded(3, &device).unwrap());
+    let options = ImportOptions {
+        n_heads: Some(3),
+        ..Default::default()
+    };
+    let imported = reread(&own, None, &options);
+    assert_eq!(imported.stacks, Stacks::from(&config));
+}
+
+#[test]
+fn a_stack_is_no_whole_model() {
+    for (name, expected) in [
+        (
+            "gpt2",
+            "is not a whole model: model_type gpt2 is a decoder alone",
+        ),
+        (
+            "bert",
+            "is not a whole model: model_type bert is an encoder alone",
+        ),
+    ] {
+        let error = imported(name).transformer(&Device::flex()).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(imported(name).config().unwrap_err().to_string(), expected);
+    }
+    let error = imported("gpt2").encoder(&Device::flex()).unwrap_err();
+    assert_eq!(error.to_string(), "holds a decoder alone");
+}
+
+#[test]
+fn settings_that_would_change_the_outputs_are_refused() {
+    for (name, key, value, expected) in [
+        (
+            "gpt2",
+            "scale_attn_by_inverse_layer_idx",
+            "true",
+            "true, but only false",
+        ),
+        (
+            "gpt2",
+            "scale_attn_weights",
+            "false",
+            "false, but only true",
+        ),
+        (
+            "gpt2",
+            "add_cross_attention",
+            "true",
+            "true, but only false",
+        ),
+        (
+            "gpt2",
+            "activation_function",
+            "\"tanh\"",
+            "tanh, but only relu",
+        ),
+        (
+            "gpt2",
+            "n_inner",
+            "20",
+            "has weights with d_ff 96, but config.json has 20",
+        ),
+        (
+            "gpt2",
+            "n_layer",
+            "3",
+            "has weights with decoder layers 2, but config.json has 3",
+        ),
+        (
+            "llama",
+            "rope_scaling",
+            "{\"factor\": 2.0}",
+            "but only null",
+        ),
+        (
+            "llama",
+            "rope_parameters",
+            "{\"rope_type\": \"llama3\"}",
+            "but only the rope_type default",
+        ),
+        ("llama", "rope_parameters", "3", "3, but only an object"),
+        ("llama", "attention_bias", "true", "true, but only false"),
+        ("llama", "mlp_bias", "true", "true, but only false"),
+        (
+            "llama",
+            "hidden_act",
+            "\"gelu\"",
+            "\"gelu\", but only \"silu\"",
+        ),
+        (
+            "llama",
+            "num_key_value_heads",
+            "6",
+            "has weights with key-value heads 2",
+        ),
+        (
+            "llama",
+            "tie_word_embeddings",
+            "true",
+            "which weight_tying decoder would share",
+        ),
+        (
+            "bert",
+            "position_embedding_type",
+            "\"relative_key\"",
+            "but only \"absolute\"",
+        ),
+        ("bert", "is_decoder", "true", "true, but only false"),
+    ] {
+        let path = tempfile::tempdir().unwrap();
+        let text = fs::read_to_string(folder(name).join("config.json")).unwrap();
+        let mut config: Value = serde_json::from_str(&text).unwrap();
+        config[key] = serde_json::from_str(value).unwrap();
+        fs::write(path.path().join("config.json"), config.to_string()).unwrap();
+        let weights = "model.safetensors";
+        fs::copy(folder(name).join(weights), path.path().join(weights)).unwrap();
+        let result = ModelFolder::open(path.path()).and_then(|folder| folder.import());
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(expected), "{name}, {key}: {error}");
+        if expected.contains("but only") {
+            assert!(error.contains(&format!("with {key} ")), "{error}");
+        }
+    }
 }
 
 #[test]

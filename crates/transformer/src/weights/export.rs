@@ -118,6 +118,7 @@ pub fn export(
         });
         rule.for_each_pair(&shape, |there, here| theirs[there] = values[here]);
     }
+    quantized.extend((family.added)(&stacks));
     let tensor = |(name, (shape, values))| (name, TensorData::new(values, shape));
     quantized.extend(all.into_iter().map(tensor));
     Ok(quantized)

@@ -6,7 +6,7 @@ use burn::tensor::{DType, Device, TensorData};
 
 use super::assemble;
 use super::contents::Contents;
-use super::error::WeightsError;
+use super::error::{WeightsError, check_finite};
 use super::families::Layout;
 use super::file::WeightsFile;
 use super::header::ForeignObject;
@@ -35,7 +35,11 @@ pub struct Imported {
     /// stack.
     pub parameters: Parameters,
     /// Tensors of the family's models that belong to no stack, in f32, by their names in the
-    /// library: for BERT, `embeddings.token_type_embeddings.weight` and those of `pooler`.
+    /// library.
+    ///
+    /// BERT has those of `pooler` and `embeddings.token_type_embeddings.weight`. The encoder's
+    /// positions include the embedding of token type 0, and the rows here are those of each type
+    /// less that of type 0.
     pub others: Parameters,
     /// Messages for the user about skipped tensors, objects and settings, and about missing biases.
     pub warnings: Vec<String>,
@@ -262,6 +266,14 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     recognised.set_heads(&mut stacks);
     recognised.check_shapes(file, &shapes)?;
     let mut parameters = recognised.positions(file, options, &mut stacks)?;
+    let mut others = Parameters::new();
+    for (name, original) in &recognised.others {
+        let data = file.read(original)?;
+        check_finite(original, data.as_slice().expect("it was read as f32"))?;
+        others.insert(name.clone(), data);
+    }
+    let family = recognised.layout.family();
+    (family.fold)(&mut parameters, &mut others)?;
     let pieces = recognised.pieces();
     let shapes = shapes_of(&stacks)?;
     // The vocabulary matrices are read before the other parameters take memory: for a while, two
@@ -299,7 +311,6 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     {
         encoder.input.vocab_size = None;
     }
-    let family = recognised.layout.family();
     if let Some(DecoderConfig { generator, .. }) = &mut stacks.decoder {
         let bias = "decoder.generator.bias";
         if generator.bias && !parameters.contains_key(bias) {
@@ -320,7 +331,7 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
         contents: recognised.contents,
         stacks,
         parameters,
-        others: Parameters::new(),
+        others,
         warnings,
     })
 }

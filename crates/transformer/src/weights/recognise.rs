@@ -35,6 +35,8 @@ pub struct Recognised {
     pub unused: Vec<String>,
     /// Names of the tensors outside `group`, such as the tensors of an optimiser.
     pub beside: Vec<String>,
+    /// Tensors that belong to no stack, by their names in the library, with those in the file.
+    pub(super) others: Vec<(String, String)>,
     /// Numbers of encoder and decoder layers.
     pub(super) n_layers: [usize; 2],
     /// Each rule of the layout, with the name of its tensor in the file; `None` if the file lacks
@@ -304,9 +306,16 @@ fn matched(
         })
         .map(|(rule, _)| candidates(&rule.theirs[0])[0].clone())
         .collect();
-    let unused = names
-        .keys()
-        .filter(|name| !used.contains(*name) && !family.ignores.iter().any(|x| name.contains(x)));
+    let inner = |name: &String| name.strip_prefix(&prefix).unwrap_or(name).to_string();
+    let has_part = |parts: &[&str], name: &str| parts.iter().any(|part| name.contains(part));
+    let others: Vec<(String, String)> = (names.iter())
+        .map(|(name, original)| (inner(name), original.clone()))
+        .filter(|(name, _)| has_part(family.others, name))
+        .collect();
+    let unused = names.keys().filter(|name| {
+        let is_known = has_part(family.ignores, name) || has_part(family.others, name);
+        !used.contains(*name) && !is_known
+    });
     Recognised {
         layout,
         contents,
@@ -314,6 +323,7 @@ fn matched(
         missing: missing.into_iter().collect(),
         unused: unused.cloned().collect(),
         beside,
+        others,
         n_layers,
         found,
         prefix: match prefix.strip_suffix(family.core) {

@@ -127,7 +127,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     }
     let vocabularies = run.map(|run| run.dataset.codec().vocabularies());
     let model = PythonModel {
-        config: &config,
+        stacks: (&config).into(),
         contents,
         begin_end: vocabularies.map(|tokens| (tokens.bos_id, tokens.eos_id)),
         has_positions: !args.no_positions,

@@ -4,6 +4,8 @@ use fused::Function;
 
 use crate::choice::Choice;
 use crate::config::Activation;
+use crate::weights::error::WeightsError;
+use crate::weights::folder::Fields;
 
 /// What the name of a gated activation begins with. Only T5 has gated activations.
 const GATED: &str = "gated-";
@@ -20,7 +22,7 @@ fn names(function: Function) -> &'static [&'static str] {
 }
 
 /// Returns the name of an activation; `None` if it has none.
-pub(crate) fn name_of(activation: Activation) -> Option<String> {
+pub(super) fn name_of(activation: Activation) -> Option<String> {
     let operation = activation.operation();
     let name = names(operation.function)[0];
     match (operation.function, operation.is_gated) {
@@ -32,12 +34,25 @@ pub(crate) fn name_of(activation: Activation) -> Option<String> {
     }
 }
 
+/// Takes the activation in the field `name`, whose usual value is `usual`. It has gates only if
+/// `may_be_gated`.
+pub(super) fn read(
+    fields: &mut Fields,
+    name: &str,
+    usual: &str,
+    may_be_gated: bool,
+) -> Result<Activation, WeightsError> {
+    let given: Option<String> = fields.optional(name)?;
+    let given = given.unwrap_or_else(|| usual.into());
+    of_name(&given, may_be_gated).map_err(|expected| fields.refuse(name, &given, &expected))
+}
+
 /// Returns the activation of a name, with gates only if `may_be_gated`.
 ///
 /// # Errors
 ///
 /// If no activation has the name. The error lists the names.
-pub(crate) fn of_name(name: &str, may_be_gated: bool) -> Result<Activation, String> {
+fn of_name(name: &str, may_be_gated: bool) -> Result<Activation, String> {
     let (function, is_gated) = match name.strip_prefix(GATED) {
         Some("gelu") => ("gelu_new", true),
         Some(function) => (function, true),

@@ -53,7 +53,7 @@ fn usual(_: usize) -> TransformerConfig {
 }
 
 fn code(model: &PythonModel) -> Option<String> {
-    let c = model.whole()?;
+    let c = &model.whole()?;
     let (source, target, d, d_ff) = (c.source_vocab_size, c.target_vocab_size, c.d_model, c.d_ff);
     let (heads, dropout, max_len) = (c.n_heads, c.dropout, c.max_len);
     let (encoders, decoders) = (c.n_encoder_layers, c.n_decoder_layers);

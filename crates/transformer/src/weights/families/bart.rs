@@ -31,6 +31,7 @@ pub(super) const FAMILY: Family = Family {
     python: |model| hugging_face(model, Layout::Bart),
     hugging_face: Some(HuggingFace {
         model_types: &["bart", "mbart"],
+        auto_class: "AutoModelForSeq2SeqLM",
         neutral: &[],
         read: |fields, model_type| {
             let kin = Kin {
@@ -133,10 +134,7 @@ pub(super) fn read(fields: &mut Fields, kin: Kin) -> Result<(ImportOptions, Size
     fields.expect(&["decoder_attention_heads"], json!(n_heads))?;
     let d_ff: usize = fields.required("encoder_ffn_dim")?;
     fields.expect(&["decoder_ffn_dim"], json!(d_ff))?;
-    let activation: Option<String> = fields.optional("activation_function")?;
-    let activation = activation.unwrap_or_else(|| kin.activation.into());
-    let activation = activation::of_name(&activation, false)
-        .map_err(|expected| fields.refuse("activation_function", &activation, &expected))?;
+    let activation = activation::read(fields, "activation_function", kin.activation, false)?;
     let d_model: usize = fields.required("d_model")?;
     let max_len: usize = fields.required("max_position_embeddings")?;
     let is_scaled: Option<bool> = fields.optional("scale_embedding")?;

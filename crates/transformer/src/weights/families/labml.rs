@@ -45,7 +45,7 @@ fn rules() -> Rules {
 }
 
 fn code(model: &PythonModel) -> Option<String> {
-    let c = model.whole()?;
+    let c = &model.whole()?;
     let (d, heads, d_ff, dropout) = (c.d_model, c.n_heads, c.d_ff, c.dropout);
     let (encoders, decoders) = (c.n_encoder_layers, c.n_decoder_layers);
     let (source, target, max_len) = (c.source_vocab_size, c.target_vocab_size, c.max_len);

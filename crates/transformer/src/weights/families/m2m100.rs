@@ -20,6 +20,7 @@ pub(super) const FAMILY: Family = Family {
     python: |model| hugging_face(model, Layout::M2m100),
     hugging_face: Some(HuggingFace {
         model_types: &["m2m_100", "pegasus"],
+        auto_class: "AutoModelForSeq2SeqLM",
         neutral: &[],
         read: |fields, model_type| {
             let is_pegasus = model_type == "pegasus";

@@ -15,6 +15,7 @@ pub(super) const FAMILY: Family = Family {
     python: |model| hugging_face(model, Layout::Marian),
     hugging_face: Some(HuggingFace {
         model_types: &["marian"],
+        auto_class: "AutoModelForSeq2SeqLM",
         neutral: &[],
         read: |fields, _| {
             let kin = bart::Kin {

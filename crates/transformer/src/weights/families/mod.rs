@@ -7,7 +7,10 @@
 mod activation;
 mod annotated;
 mod bart;
+mod bert;
+mod gpt2;
 mod labml;
+mod llama;
 mod m2m100;
 mod marian;
 mod native;
@@ -27,6 +30,7 @@ use super::contents::Contents;
 use super::error::WeightsError;
 use super::folder::{Fields, Sizes};
 use super::options::ImportOptions;
+use super::parameters::Parameters;
 use super::rules::Rules;
 use super::stacks::Stacks;
 use crate::choice::{Choice, parse};
@@ -52,6 +56,12 @@ pub(in crate::weights) struct Family {
     pub mark: Option<&'static str>,
     /// Parts of the names of tensors that the library itself ignores.
     pub ignores: &'static [&'static str],
+    /// Parts of the names of tensors that belong to no stack, and are left to the caller.
+    pub others: &'static [&'static str],
+    /// Adds what a stack can compute of those tensors to the parameters.
+    pub fold: fn(&mut Parameters, &mut Parameters) -> Result<(), WeightsError>,
+    /// Returns tensors that the library requires beside the parameters.
+    pub added: fn(&Stacks) -> Parameters,
     /// Parts of the names of parameters that some models of the family have and others lack: the
     /// file shows which.
     pub optional: &'static [&'static str],
@@ -82,6 +92,8 @@ pub(in crate::weights) struct Family {
 pub(in crate::weights) struct HuggingFace {
     /// The values of `model_type`.
     pub model_types: &'static [&'static str],
+    /// Class of the library that builds a model from a configuration.
+    pub auto_class: &'static str,
     /// Fields that do not change how this crate computes a model of the family.
     pub neutral: &'static [&'static str],
     /// Returns the import options and the sizes that follow from the fields, given `model_type`.
@@ -102,6 +114,9 @@ const PLAIN: Family = Family {
     core: "",
     mark: None,
     ignores: &[],
+    others: &[],
+    fold: |_, _| Ok(()),
+    added: |_| Parameters::new(),
     optional: &[],
     position_offset: 0,
     computes_positions: false,
@@ -159,6 +174,15 @@ families! {
     /// Models that add embeddings and a generator to `torch.nn.Transformer`, with names such as
     /// `encoder.layers.0.self_attn.in_proj_weight`.
     TorchNn: torch_nn::FAMILY;
+    /// GPT-2 in Hugging Face's library, with names such as
+    /// `transformer.h.0.attn.c_attn.weight`: a decoder alone.
+    Gpt2: gpt2::FAMILY;
+    /// Llama in Hugging Face's library, with names such as
+    /// `model.layers.0.mlp.gate_proj.weight`: a decoder alone.
+    Llama: llama::FAMILY;
+    /// BERT in Hugging Face's library, with names such as
+    /// `encoder.layer.0.attention.self.query.weight`: an encoder alone.
+    Bert: bert::FAMILY;
     /// BART and mBART in Hugging Face's library: Marian's names, and also
     /// `model.encoder.layernorm_embedding.weight`.
     Bart: bart::FAMILY;

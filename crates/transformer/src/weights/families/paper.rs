@@ -50,7 +50,7 @@ fn rules() -> Rules {
 
 /// Returns a comment: the names have no standard class.
 fn code(model: &PythonModel) -> Option<String> {
-    let c = model.whole()?;
+    let c = &model.whole()?;
     Some(format!(
         "# hyper-parameters: source_vocab_size={}, target_vocab_size={}, d_model={}, n_heads={}, \
          n_encoder_layers={}, n_decoder_layers={}, d_ff={}, dropout={:?}, activation=\"{}\", \

@@ -7,12 +7,13 @@ use serde_json::Value;
 use super::Layout;
 use crate::config::{Activation, TransformerConfig};
 use crate::weights::contents::Contents;
+use crate::weights::stacks::Stacks;
 
 /// Properties of an exported file that the Python code depends on: see [`Layout::python`].
 #[derive(Debug)]
 pub struct PythonModel<'a> {
-    /// Configuration of the model.
-    pub config: &'a TransformerConfig,
+    /// Configuration of the model or of a stack.
+    pub stacks: Stacks,
     /// Part of the model that the file holds.
     pub contents: Contents,
     /// Tokens with which targets begin and, if there is one, end; `None` if they are not known.
@@ -25,8 +26,9 @@ pub struct PythonModel<'a> {
 
 impl PythonModel<'_> {
     /// Returns the configuration if the file holds a whole model.
-    pub(super) fn whole(&self) -> Option<&TransformerConfig> {
-        (self.contents == Contents::Model).then_some(self.config)
+    pub(super) fn whole(&self) -> Option<TransformerConfig> {
+        let whole = self.stacks.config();
+        whole.filter(|_| self.contents == Contents::Model)
     }
 
     /// Returns the line that loads the file.
@@ -37,19 +39,28 @@ impl PythonModel<'_> {
     }
 }
 
-/// Returns the code of a whole model in a layout of Hugging Face.
+/// Returns the code of a model in a layout of Hugging Face.
 pub(super) fn hugging_face(model: &PythonModel, layout: Layout) -> Option<String> {
-    let config = model.whole()?;
-    let mut fields = layout.json(&config.into())?;
+    let family = layout.family();
+    let class = family.hugging_face.as_ref()?.auto_class;
+    let mut fields = layout.json(&model.stacks)?;
+    if model.contents != family.contents {
+        return None;
+    }
     fields.remove("architectures");
     if let Some((begin, end)) = model.begin_end {
         let mut set = |name: &str, id: u32| fields.insert(name.into(), id.into());
-        set("decoder_start_token_id", begin);
+        let name = match family.contents {
+            Contents::Model => "decoder_start_token_id",
+            _ => "bos_token_id",
+        };
+        set(name, begin);
         end.map(|id| set("eos_token_id", id));
     }
     // Version 5 of the library `transformers` shares the generator's matrix of a new model with the
     // embeddings, whatever the configuration says.
-    let untie = if config.weight_tying.shares_generator() {
+    let decoder = model.stacks.decoder.as_ref();
+    let untie = if decoder.is_none_or(|decoder| decoder.generator.is_tied) {
         ""
     } else {
         "import torch\nmodel.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())\n"
@@ -60,7 +71,7 @@ pub(super) fn hugging_face(model: &PythonModel, layout: Layout) -> Option<String
         value => format!("{name}={value}"),
     });
     Some(format!(
-        "from safetensors.torch import load_file\nfrom transformers import AutoConfig, AutoModelForSeq2SeqLM\nmodel = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model({model_type}, {}))\n{untie}{}",
+        "from safetensors.torch import load_file\nfrom transformers import AutoConfig, {class}\nmodel = {class}.from_config(AutoConfig.for_model({model_type}, {}))\n{untie}{}",
         fields.collect::<Vec<_>>().join(", "),
         // The file may lack tables of positions that the class has, so `load_state_dict` is not
         // strict.
@@ -91,7 +102,7 @@ mod tests {
     use crate::config::{NormPlacement, WeightTying};
     fn code(layout: Layout, config: &TransformerConfig, has_positions: bool) -> String {
         let model = PythonModel {
-            config,
+            stacks: config.into(),
             contents: Contents::Model,
             begin_end: None,
             has_positions,
@@ -149,7 +160,7 @@ mod tests {
             .with_n_heads(2);
         let stack = |config: &TransformerConfig, contents| {
             let model = PythonModel {
-                config,
+                stacks: config.into(),
                 contents,
                 begin_end: None,
                 has_positions: true,

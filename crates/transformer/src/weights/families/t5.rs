@@ -43,6 +43,7 @@ pub(super) const FAMILY: Family = Family {
     python: |model| hugging_face(model, Layout::T5),
     hugging_face: Some(HuggingFace {
         model_types: &["t5", "mt5"],
+        auto_class: "AutoModelForSeq2SeqLM",
         neutral: &[],
         read,
         write,
@@ -132,14 +133,11 @@ fn refuses(config: &TransformerConfig, _: Contents) -> Option<&'static str> {
 }
 
 fn read(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), WeightsError> {
-    let feed_forward: Option<String> = fields.optional("feed_forward_proj")?;
     let usual = match model_type {
         "mt5" => "gated-gelu",
         _ => "relu",
     };
-    let feed_forward = feed_forward.unwrap_or_else(|| usual.into());
-    let activation = activation::of_name(&feed_forward, true)
-        .map_err(|expected| fields.refuse("feed_forward_proj", &feed_forward, &expected))?;
+    let activation = activation::read(fields, "feed_forward_proj", usual, true)?;
     let layout = if activation.is_gated() {
         Layout::T5Gated
     } else {

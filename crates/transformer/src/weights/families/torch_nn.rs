@@ -101,7 +101,7 @@ fn rules() -> Rules {
 }
 
 fn code(model: &PythonModel) -> Option<String> {
-    let c = model.config;
+    let c = &model.stacks.nearest();
     let (d, heads) = (c.d_model, c.n_heads);
     let layer = format!(
         "dim_feedforward={}, dropout={:?}, activation={}, layer_norm_eps={:?}, batch_first=True, \
