@@ -1,8 +1,6 @@
 //! The Annotated Transformer.
 
-use super::{Family, PLAIN, PythonModel, base};
-use crate::config::{Activation, NormPlacement, NormVariance, TransformerConfig};
-use crate::weights::rules::Rules;
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "annotated",

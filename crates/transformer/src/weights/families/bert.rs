@@ -1,18 +1,6 @@
 //! BERT of Hugging Face: an encoder alone.
 
-use burn::tensor::TensorData;
-use serde_json::{Value, json};
-
-use super::python::hugging_face;
-use super::{Family, HuggingFace, Layout, PLAIN, activation, base};
-use crate::config::{Activation, Positions, TransformerConfig};
-use crate::weights::contents::Contents;
-use crate::weights::error::WeightsError;
-use crate::weights::folder::{Fields, Sizes};
-use crate::weights::options::ImportOptions;
-use crate::weights::parameters::Parameters;
-use crate::weights::rules::Rules;
-use crate::weights::stacks::Stacks;
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "bert",

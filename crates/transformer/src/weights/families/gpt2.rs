@@ -1,16 +1,6 @@
 //! GPT-2 of Hugging Face: a decoder alone.
 
-use serde_json::{Value, json};
-
-use super::python::hugging_face;
-use super::{Family, HuggingFace, Layout, PLAIN, activation, base};
-use crate::config::{Activation, NormPlacement, Positions, TransformerConfig, WeightTying};
-use crate::weights::contents::Contents;
-use crate::weights::error::WeightsError;
-use crate::weights::folder::{Fields, Sizes};
-use crate::weights::options::ImportOptions;
-use crate::weights::rules::Rules;
-use crate::weights::stacks::Stacks;
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "gpt2",

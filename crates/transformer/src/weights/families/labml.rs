@@ -1,9 +1,6 @@
 //! labml's annotated implementation.
 
-use super::python::module_of;
-use super::{Family, PLAIN, PythonModel, base};
-use crate::config::NormPlacement;
-use crate::weights::rules::Rules;
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "labml",

@@ -1,9 +1,6 @@
 //! M2M100, NLLB and Pegasus of Hugging Face.
 
-use super::python::hugging_face;
-use super::{Family, HuggingFace, Layout, PLAIN, bart, base};
-use crate::config::{NormPlacement, Positions, TransformerConfig, WeightTying};
-use crate::weights::contents::Contents;
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "m2m100",

@@ -1,8 +1,6 @@
 //! Marian of Hugging Face.
 
-use super::python::hugging_face;
-use super::{Family, HuggingFace, Layout, PLAIN, bart, base};
-use crate::config::{Activation, NormPlacement, Positions, TransformerConfig, WeightTying};
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "marian",

@@ -1,8 +1,8 @@
 //! The model families: how each names and arranges the parameters, what its models usually are, and
 //! how its library describes them.
 //!
-//! A family is one file here, with one value of [`Family`], and a line in the list below. All other
-//! code runs over the list.
+//! A family is one file here, with one value of [`Family`], and an entry in the list below. All other
+//! code runs over the list. The files use what this one imports.
 
 mod activation;
 mod annotated;
@@ -22,19 +22,24 @@ mod torch_nn;
 use std::fmt;
 use std::str::FromStr;
 
-use serde_json::{Map, Value};
+use burn::tensor::TensorData;
+use serde_json::{Map, Value, json};
 
 pub use self::python::PythonModel;
+use self::python::{hugging_face, module_of, python};
 
 use super::contents::Contents;
 use super::error::WeightsError;
 use super::folder::{Fields, Sizes};
 use super::options::ImportOptions;
 use super::parameters::Parameters;
+use super::rule::Part;
 use super::rules::Rules;
 use super::stacks::Stacks;
 use crate::choice::{Choice, parse};
-use crate::config::{TransformerConfig, WeightTying};
+use crate::config::{
+    Activation, NormKind, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
+};
 use crate::error::ConfigError;
 
 /// All that is known of a family of models.

@@ -1,7 +1,6 @@
 //! This crate's own names.
 
-use super::{Family, PLAIN};
-use crate::weights::rules::Rules;
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "native",

@@ -1,10 +1,6 @@
 //! Models with names after the paper's symbols.
 
-use super::python::python;
-use super::{Family, PLAIN, PythonModel};
-use crate::config::NormPlacement;
-use crate::weights::rule::Part;
-use crate::weights::rules::Rules;
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "paper",

@@ -1,18 +1,6 @@
 //! T5 of Hugging Face, with plain and with gated feed-forward networks (T5 1.1, Flan-T5, mT5).
 
-use serde_json::{Value, json};
-
-use super::python::hugging_face;
-use super::{Family, HuggingFace, Layout, PLAIN, activation, base};
-use crate::config::{
-    Activation, NormKind, NormPlacement, Positions, TransformerConfig, WeightTying,
-};
-use crate::weights::contents::Contents;
-use crate::weights::error::WeightsError;
-use crate::weights::folder::{Fields, Sizes};
-use crate::weights::options::ImportOptions;
-use crate::weights::rules::Rules;
-use crate::weights::stacks::Stacks;
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "t5",

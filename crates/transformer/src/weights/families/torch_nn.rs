@@ -1,11 +1,6 @@
 //! Models that add embeddings and a generator to `torch.nn.Transformer`.
 
-use super::python::{module_of, python};
-use super::{Family, PLAIN, PythonModel};
-use crate::config::{NormPlacement, TransformerConfig};
-use crate::weights::contents::Contents;
-use crate::weights::rule::Part;
-use crate::weights::rules::Rules;
+use super::*;
 
 pub(super) const FAMILY: Family = Family {
     name: "torch-nn",
