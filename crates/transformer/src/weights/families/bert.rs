@@ -102,48 +102,29 @@ fn usual(_: usize) -> TransformerConfig {
         .with_scale_embeddings(false)
 }
 
+const NAMES: Names = Names {
+    model_type: "bert",
+    class: "BertModel",
+    d_model: "hidden_size",
+    d_ff: "intermediate_size",
+    n_layers: "num_hidden_layers",
+    n_heads: "num_attention_heads",
+    max_len: "max_position_embeddings",
+    norm_epsilon: "layer_norm_eps",
+    dropout: &["hidden_dropout_prob", "attention_probs_dropout_prob"],
+    is_tied: true,
+};
+
 fn read(fields: &mut Fields, _: &str) -> Result<(ImportOptions, Sizes), WeightsError> {
     fields.expect(&["position_embedding_type"], json!("absolute"))?;
     fields.expect(&["is_decoder", "add_cross_attention"], json!(false))?;
-    let d_model: usize = fields.required("hidden_size")?;
-    let n_heads: usize = fields.required("num_attention_heads")?;
-    let sizes = Sizes {
-        vocab_size: fields.required("vocab_size")?,
-        d_model,
-        d_ff: fields.required("intermediate_size")?,
-        n_encoder_layers: fields.required("num_hidden_layers")?,
-        d_head: d_model / n_heads.max(1),
-        ..Default::default()
-    };
-    let options = ImportOptions {
-        layout: Some(Layout::Bert),
-        n_heads: Some(n_heads),
-        activation: Some(activation::read(fields, "hidden_act", "gelu", false)?),
-        norm_epsilon: fields.optional("layer_norm_eps")?,
-        positions: Some(Positions::Learned),
-        max_len: Some(fields.required("max_position_embeddings")?),
-        pad_id: fields.optional("pad_token_id")?,
-        dropout: fields.optional("hidden_dropout_prob")?,
-        ..Default::default()
-    };
+    let (mut options, sizes) = NAMES.read(fields, Layout::Bert)?;
+    options.activation = Some(activation::read(fields, "hidden_act", "gelu", false)?);
+    options.positions = Some(Positions::Learned);
     Ok((options, sizes))
 }
 
 fn write(stacks: &Stacks) -> Value {
-    let config = stacks.nearest();
-    json!({
-        "model_type": "bert",
-        "architectures": ["BertModel"],
-        "vocab_size": config.source_vocab_size,
-        "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff,
-        "num_hidden_layers": config.n_encoder_layers,
-        "num_attention_heads": config.n_heads,
-        "max_position_embeddings": config.max_len,
-        "hidden_act": activation::name_of(config.activation),
-        "layer_norm_eps": config.norm_epsilon,
-        "hidden_dropout_prob": config.dropout,
-        "attention_probs_dropout_prob": config.dropout,
-        "pad_token_id": config.pad_id,
-    })
+    let activation = activation::name_of(stacks.nearest().activation);
+    NAMES.write(stacks, json!({ "hidden_act": activation }))
 }

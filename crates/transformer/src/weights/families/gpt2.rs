@@ -61,62 +61,33 @@ fn usual(_: usize) -> TransformerConfig {
         .with_logits_bias(false)
 }
 
+const NAMES: Names = Names {
+    model_type: "gpt2",
+    class: "GPT2LMHeadModel",
+    d_model: "n_embd",
+    d_ff: "n_inner",
+    n_layers: "n_layer",
+    n_heads: "n_head",
+    max_len: "n_positions",
+    norm_epsilon: "layer_norm_epsilon",
+    dropout: &["resid_pdrop", "embd_pdrop", "attn_pdrop"],
+    is_tied: true,
+};
+
 fn read(fields: &mut Fields, _: &str) -> Result<(ImportOptions, Sizes), WeightsError> {
     fields.expect(&["scale_attn_weights"], json!(true))?;
     fields.expect(
         &["scale_attn_by_inverse_layer_idx", "add_cross_attention"],
         json!(false),
     )?;
-    let d_model: usize = fields.required("n_embd")?;
-    let n_heads: usize = fields.required("n_head")?;
-    let is_tied: Option<bool> = fields.optional("tie_word_embeddings")?;
-    let sizes = Sizes {
-        vocab_size: fields.required("vocab_size")?,
-        d_model,
-        d_ff: fields
-            .optional("n_inner")?
-            .unwrap_or(d_model.saturating_mul(4)),
-        n_decoder_layers: fields.required("n_layer")?,
-        d_head: d_model / n_heads.max(1),
-        ..Default::default()
-    };
-    let options = ImportOptions {
-        layout: Some(Layout::Gpt2),
-        n_heads: Some(n_heads),
-        activation: Some(activation::read(
-            fields,
-            "activation_function",
-            "gelu_new",
-            false,
-        )?),
-        norm_epsilon: fields.optional("layer_norm_epsilon")?,
-        positions: Some(Positions::Learned),
-        max_len: Some(fields.required("n_positions")?),
-        weight_tying: is_tied.unwrap_or(true).then_some(WeightTying::Decoder),
-        pad_id: fields.optional("pad_token_id")?,
-        dropout: fields.optional("resid_pdrop")?,
-        ..Default::default()
-    };
+    let (mut options, sizes) = NAMES.read(fields, Layout::Gpt2)?;
+    let activation = activation::read(fields, "activation_function", "gelu_new", false)?;
+    options.activation = Some(activation);
+    options.positions = Some(Positions::Learned);
     Ok((options, sizes))
 }
 
 fn write(stacks: &Stacks) -> Value {
-    let config = stacks.nearest();
-    json!({
-        "model_type": "gpt2",
-        "architectures": ["GPT2LMHeadModel"],
-        "vocab_size": config.target_vocab_size,
-        "n_embd": config.d_model,
-        "n_inner": config.d_ff,
-        "n_layer": config.n_decoder_layers,
-        "n_head": config.n_heads,
-        "n_positions": config.max_len,
-        "activation_function": activation::name_of(config.activation),
-        "layer_norm_epsilon": config.norm_epsilon,
-        "resid_pdrop": config.dropout,
-        "embd_pdrop": config.dropout,
-        "attn_pdrop": config.dropout,
-        "tie_word_embeddings": config.weight_tying.shares_generator(),
-        "pad_token_id": config.pad_id,
-    })
+    let activation = activation::name_of(stacks.nearest().activation);
+    NAMES.write(stacks, json!({ "activation_function": activation }))
 }

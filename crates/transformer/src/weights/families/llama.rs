@@ -58,6 +58,19 @@ fn usual(_: usize) -> TransformerConfig {
         .with_scale_embeddings(false)
 }
 
+const NAMES: Names = Names {
+    model_type: "llama",
+    class: "LlamaForCausalLM",
+    d_model: "hidden_size",
+    d_ff: "intermediate_size",
+    n_layers: "num_hidden_layers",
+    n_heads: "num_attention_heads",
+    max_len: "max_position_embeddings",
+    norm_epsilon: "rms_norm_eps",
+    dropout: &[],
+    is_tied: false,
+};
+
 /// The field `rope_parameters`, which version 5 of the library `transformers` writes.
 #[derive(Default, Deserialize)]
 struct Rope {
@@ -87,54 +100,21 @@ fn read(fields: &mut Fields, _: &str) -> Result<(ImportOptions, Sizes), WeightsE
         return Err(fields.refuse("rope_parameters", &rope, &"the rope_type default"));
     }
     let older: Option<f64> = fields.optional("rope_theta")?;
-    let d_model: usize = fields.required("hidden_size")?;
-    let n_heads: usize = fields.required("num_attention_heads")?;
-    let d_head: Option<usize> = fields.optional("head_dim")?;
-    let is_tied: Option<bool> = fields.optional("tie_word_embeddings")?;
-    let sizes = Sizes {
-        vocab_size: fields.required("vocab_size")?,
-        d_model,
-        d_ff: fields.required("intermediate_size")?,
-        n_decoder_layers: fields.required("num_hidden_layers")?,
-        d_head: d_head.unwrap_or(d_model / n_heads.max(1)),
-        n_kv_heads: fields.optional("num_key_value_heads")?.or(Some(n_heads)),
-        ..Default::default()
-    };
-    let options = ImportOptions {
-        layout: Some(Layout::Llama),
-        n_heads: Some(n_heads),
-        norm_epsilon: fields.optional("rms_norm_eps")?,
-        max_len: Some(fields.required("max_position_embeddings")?),
-        rotary_base: rope_theta.or(older),
-        weight_tying: is_tied.unwrap_or(false).then_some(WeightTying::Decoder),
-        pad_id: fields.optional("pad_token_id")?,
-        ..Default::default()
-    };
+    let (mut options, mut sizes) = NAMES.read(fields, Layout::Llama)?;
+    options.rotary_base = rope_theta.or(older);
+    sizes.d_head = fields.optional("head_dim")?.unwrap_or(sizes.d_head);
+    sizes.n_kv_heads = fields.optional("num_key_value_heads")?;
     Ok((options, sizes))
 }
 
 fn write(stacks: &Stacks) -> Value {
     let config = stacks.nearest();
-    let positions = stacks
-        .decoder
-        .as_ref()
-        .map(|decoder| &decoder.input.positions);
-    json!({
-        "model_type": "llama",
-        "architectures": ["LlamaForCausalLM"],
-        "vocab_size": config.target_vocab_size,
-        "hidden_size": config.d_model,
-        "intermediate_size": config.d_ff,
-        "num_hidden_layers": config.n_decoder_layers,
-        "num_attention_heads": config.n_heads,
+    let decoder = stacks.decoder.as_ref();
+    let others = json!({
         "num_key_value_heads": config.n_kv_heads.unwrap_or(config.n_heads),
         "head_dim": config.d_head(),
         "hidden_act": "silu",
-        "max_position_embeddings": config.max_len,
-        "rms_norm_eps": config.norm_epsilon,
-        "rope_theta": positions.map(|positions| positions.rotary_base),
-        "attention_dropout": config.dropout,
-        "tie_word_embeddings": config.weight_tying.shares_generator(),
-        "pad_token_id": config.pad_id,
-    })
+        "rope_theta": decoder.map(|decoder| decoder.input.positions.rotary_base),
+    });
+    NAMES.write(stacks, others)
 }

@@ -13,6 +13,7 @@ mod labml;
 mod llama;
 mod m2m100;
 mod marian;
+mod names;
 mod native;
 mod paper;
 mod python;
@@ -25,6 +26,7 @@ use std::str::FromStr;
 use burn::tensor::TensorData;
 use serde_json::{Map, Value, json};
 
+use self::names::Names;
 pub use self::python::PythonModel;
 use self::python::{hugging_face, module_of, python};
 
