@@ -1,6 +1,6 @@
 //! Assembles a model's configuration and parameters from a file of a recognised layout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use burn::tensor::TensorData;
 
@@ -54,21 +54,18 @@ impl Recognised {
         }
         let config = self.config(config, file, options)?;
         let mut stacks = Stacks::from(&config).only(self.contents);
-        let (encoder, decoder) = (&mut stacks.encoder, &mut stacks.decoder);
-        if let Some(encoder) = encoder {
-            encoder.final_norm = encoder
-                .final_norm
-                .take()
-                .filter(|_| self.shows("encoder.final_norm."));
+        if let Some(encoder) = &mut stacks.encoder {
+            if !self.shows("encoder.final_norm.") {
+                encoder.final_norm = None;
+            }
             if self.shows("encoder.input.embedding.") || !config.weight_tying.shares_source() {
                 encoder.input.vocab_size = Some(config.source_vocab_size);
             }
         }
-        if let Some(decoder) = decoder {
-            decoder.final_norm = decoder
-                .final_norm
-                .take()
-                .filter(|_| self.shows("decoder.final_norm."));
+        if let Some(decoder) = &mut stacks.decoder {
+            if !self.shows("decoder.final_norm.") {
+                decoder.final_norm = None;
+            }
             decoder.cross_attention = self.shows(".cross_attention.");
         }
         if let Some(base) = options.rotary_base {
@@ -143,17 +140,23 @@ impl Recognised {
             }
         }
         if family.optional.contains(&".final_norm.") {
-            let has_norm = self.shows(".final_norm.");
-            if is_written && config.final_norm != has_norm {
-                let what = format!(
-                    "says that final_norm is {}, but its tensors say {has_norm}",
-                    config.final_norm
-                );
-                return Err(WeightsError::File(what));
+            let stacks = self.found.iter().map(|(rule, _)| rule.stack());
+            for stack in BTreeSet::from_iter(stacks)
+                .into_iter()
+                .filter(|_| is_written)
+            {
+                let has_norm = self.shows(&format!("{stack}.final_norm."));
+                if config.final_norm != has_norm {
+                    let what = format!(
+                        "says that final_norm is {}, but its tensors say {has_norm}",
+                        config.final_norm
+                    );
+                    return Err(WeightsError::File(what));
+                }
             }
-            config.final_norm = has_norm;
+            config.final_norm = self.shows(".final_norm.");
         }
-        if family.optional.contains(&".input.norm.") {
+        if family.optional.contains(&".input.norm.") && !is_written {
             config.embedding_norm = self.shows(".input.norm.");
         }
         if family.optional.contains(&"decoder.generator.bias") {

@@ -53,7 +53,6 @@ mod tests {
     use super::*;
     use crate::choice::Choice;
     use crate::config::{Activation, NormKind, Positions, TransformerConfig, WeightTying};
-    use crate::weights::contents::Contents;
     use crate::weights::parameters;
     use crate::weights::rule::Part;
     use crate::weights::stacks::Stacks;
@@ -100,13 +99,8 @@ mod tests {
                 .with_weight_tying(WeightTying::None)
                 .with_n_encoder_layers(2)
                 .with_n_decoder_layers(1);
-            let contents = layout.family().contents;
-            let mut stacks = Stacks::from(&config).only(contents);
-            if let Some(decoder) = &mut stacks.decoder {
-                decoder.cross_attention = contents == Contents::Model;
-            }
             let rules = expand(layout, [2, 1], false);
-            for (name, shape) in stacks.shapes() {
+            for (name, shape) in layout.family().stacks(&config).shapes() {
                 let rules: Vec<_> = rules.iter().filter(|rule| rule.ours == name).collect();
                 let parts = rules.first().map_or(1, |rule| rule.our_part.of);
                 let mut covered = vec![0; parts];

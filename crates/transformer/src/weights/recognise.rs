@@ -274,6 +274,23 @@ fn matched(
     };
     let has_biases = has(".bias");
     let has_shifts = has(".beta");
+    // Parameters of an optional kind are all there or all missing, in each stack. A decoder alone may
+    // lack cross-attention.
+    let kinds = family
+        .optional
+        .iter()
+        .filter(|part| contents == Contents::Decoder || **part != ".cross_attention");
+    let is_of = |rule: &Rule, (stack, part): &(&str, &str)| {
+        let is = rule.ours.contains(part) || rule.theirs[0].contains(part);
+        is && rule.stack() == *stack
+    };
+    let mut absent: Vec<(&str, &str)> = kinds
+        .flat_map(|&part| [(ENCODER, part), (DECODER, part)])
+        .collect();
+    absent.retain(|kind| {
+        let mut found = found.iter();
+        !found.any(|(rule, name)| name.is_some() && is_of(rule, kind))
+    });
     let may_lack = |rule: &Rule| {
         let is = |part: &str| rule.ours.ends_with(part);
         matches!(rule.kind, Kind::Positions(_))
@@ -282,14 +299,7 @@ fn matched(
             || is("decoder.generator.weight")
             || is("decoder.generator.bias")
             || is("encoder.input.embedding.weight")
-            || family.optional.iter().any(|part| {
-                // The parameters of a kind are all there or all missing, in each stack.
-                let is = |other: &Rule| {
-                    other.ours.contains(part) && other.stack() == rule.stack()
-                };
-                let is_needed = contents == Contents::Model && part.contains("cross_attention");
-                is(rule) && !is_needed && !found.iter().any(|(rule, name)| is(rule) && name.is_some())
-            })
+            || absent.iter().any(|kind| is_of(rule, kind))
             || (is_bias(&rule.ours) && is(".bias") && !has_biases)
             || (is_bias(&rule.ours) && is(".beta") && !has_shifts)
     };

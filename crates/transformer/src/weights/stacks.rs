@@ -52,7 +52,7 @@ impl From<&EncoderConfig> for Stacks {
     fn from(config: &EncoderConfig) -> Self {
         Self {
             encoder: Some(config.clone()),
-            decoder: None,
+            ..Self::default()
         }
     }
 }
@@ -60,8 +60,8 @@ impl From<&EncoderConfig> for Stacks {
 impl From<&DecoderConfig> for Stacks {
     fn from(config: &DecoderConfig) -> Self {
         Self {
-            encoder: None,
             decoder: Some(config.clone()),
+            ..Self::default()
         }
     }
 }

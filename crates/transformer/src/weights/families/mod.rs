@@ -69,8 +69,8 @@ pub(in crate::weights) struct Family {
     pub fold: fn(&mut Parameters, &mut Parameters) -> Result<(), WeightsError>,
     /// Returns tensors that the library requires beside the parameters.
     pub added: fn(&Stacks) -> Parameters,
-    /// Parts of the names of parameters that some models of the family have and others lack: the
-    /// file shows which.
+    /// Parts of the names of parameters, here or in files, that some models of the family have and
+    /// others lack: the file shows which.
     pub optional: &'static [&'static str],
     /// Number of rows before the first position in tables of learned positions.
     pub position_offset: usize,
@@ -107,6 +107,17 @@ pub(in crate::weights) struct HuggingFace {
     pub read: fn(&mut Fields, &str) -> Result<(ImportOptions, Sizes), WeightsError>,
     /// Returns the fields of a model.
     pub write: fn(&Stacks) -> Value,
+}
+
+impl Family {
+    /// Returns the stacks of a model of the family.
+    pub fn stacks(&self, config: &TransformerConfig) -> Stacks {
+        let mut stacks = Stacks::from(config).only(self.contents);
+        if let Some(decoder) = &mut stacks.decoder {
+            decoder.cross_attention = self.contents == Contents::Model;
+        }
+        stacks
+    }
 }
 
 /// Hyper-parameters that an encoder alone does not have.
@@ -368,13 +379,10 @@ impl Layout {
         compare("d_kv", d_kv != config.d_model / config.n_heads, &d_kv);
         fields!(embedding_norm biases logits_bias scale_attention scale_logits);
         // A model whose stacks differ in something else has it in no field that was compared.
-        let mut alike = Stacks::from(config).only(contents);
+        let mut alike = family.stacks(config).only(contents);
         let mut own = stacks.clone().only(contents);
         for ((_, alike, _), (_, input, _)) in alike.parts_mut().zip(own.parts_mut()) {
             alike.positions.rotary_base = input.positions.rotary_base;
-        }
-        if let Some(decoder) = &mut alike.decoder {
-            decoder.cross_attention = cross_attention;
         }
         compare("stacks", alike != own, &"that are not alike");
         found
@@ -391,10 +399,7 @@ mod tests {
         for &layout in Layout::ALL {
             let config = layout.choices(config.clone());
             let contents = layout.family().contents;
-            let mut stacks = Stacks::from(&config).only(contents);
-            if let Some(decoder) = &mut stacks.decoder {
-                decoder.cross_attention = contents == Contents::Model;
-            }
+            let stacks = layout.family().stacks(&config);
             let unsupported = layout.unsupported(&stacks, contents);
             assert_eq!(unsupported, None, "{layout}");
             let found = Layout::of_hugging_face(&config);
