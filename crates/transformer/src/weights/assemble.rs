@@ -39,9 +39,10 @@ impl Recognised {
         file: &WeightsFile,
         options: &ImportOptions,
     ) -> Result<Stacks, WeightsError> {
-        let written = match self.layout.family().is_own {
-            true => Stacks::of_metadata(&file.metadata)?,
-            false => None,
+        let written = if self.layout.family().is_own {
+            Stacks::of_metadata(&file.metadata)?
+        } else {
+            None
         };
         let config = written.as_ref().and_then(Stacks::config);
         if let (Some(stacks), None) = (&written, &config) {

@@ -83,8 +83,8 @@ pub fn export(
             && input.positions.kind != Positions::Learned
         {
             // A stack alone lacks a table outside the module in which it is.
-            let has_table = !family.computes_positions && !(is_bare && inner.is_none());
-            if positions && has_table {
+            let lacks_table = family.computes_positions || is_bare && inner.is_none();
+            if positions && !lacks_table {
                 let table = sinusoidal::configured_table(&input.positions, input.d_model);
                 let shape = rule.their_shape(&table.shape().to_vec());
                 all.insert(name.into(), (shape, table.iter::<f32>().collect()));

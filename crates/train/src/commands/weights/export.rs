@@ -88,7 +88,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     };
     let int8 = args.dtype.filter(|dtype| *dtype == Dtype::Int8);
     let needed = "--layout native: other layouts have no 8-bit integers";
-    needs("--dtype", int8, needed, layout == Layout::Native)?;
+    needs("--dtype", int8, needed, layout.is_native())?;
     let theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
         .map_err(|error| {
             let able = Layout::of_hugging_face(&config).filter(|_| args.folder.is_some());
@@ -96,7 +96,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         })?;
     drop(parameters);
     let metadata = match layout {
-        Layout::Native => weights::metadata(&config),
+        native if native.is_native() => weights::metadata(&config),
         // The library `transformers` requires this entry.
         _ if args.folder.is_some() => BTreeMap::from([("format".into(), "pt".into())]),
         _ => Default::default(),
@@ -115,7 +115,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     if let (Some(folder), Some(run)) = (&args.folder, &run) {
         return write_others(folder, layout, &args.source, run);
     }
-    if layout != Layout::Native {
+    if !layout.is_native() {
         let (heads, flags) = (config.n_heads, flags_of(&config));
         let dropout = config.dropout;
         output::note(

@@ -106,7 +106,7 @@ pub(super) struct Kin {
 }
 
 /// Reads the `config.json` of BART or one of its relatives.
-pub(super) fn read(fields: &mut Fields, kin: Kin) -> Result<(ImportOptions, Sizes), WeightsError> {
+pub(super) fn read(fields: &mut Fields, kin: Kin) -> Result<Described, WeightsError> {
     // In early versions of `transformers`, these fields chose between BART and its relatives, so
     // their values must be those of `model_type`.
     let is_pre = kin.norm_placement == NormPlacement::Pre;

@@ -115,7 +115,7 @@ const NAMES: Names = Names {
     is_tied: true,
 };
 
-fn read(fields: &mut Fields, _: &str) -> Result<(ImportOptions, Sizes), WeightsError> {
+fn read(fields: &mut Fields, _: &str) -> Result<Described, WeightsError> {
     fields.expect(&["position_embedding_type"], json!("absolute"))?;
     fields.expect(&["is_decoder", "add_cross_attention"], json!(false))?;
     let (mut options, sizes) = NAMES.read(fields, Layout::Bert)?;

@@ -74,7 +74,7 @@ const NAMES: Names = Names {
     is_tied: true,
 };
 
-fn read(fields: &mut Fields, _: &str) -> Result<(ImportOptions, Sizes), WeightsError> {
+fn read(fields: &mut Fields, _: &str) -> Result<Described, WeightsError> {
     fields.expect(&["scale_attn_weights"], json!(true))?;
     fields.expect(
         &["scale_attn_by_inverse_layer_idx", "add_cross_attention"],

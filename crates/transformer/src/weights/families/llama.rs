@@ -80,7 +80,7 @@ struct Rope {
     others: serde_json::Map<String, Value>,
 }
 
-fn read(fields: &mut Fields, _: &str) -> Result<(ImportOptions, Sizes), WeightsError> {
+fn read(fields: &mut Fields, _: &str) -> Result<Described, WeightsError> {
     fields.expect(&["attention_bias", "mlp_bias"], json!(false))?;
     fields.expect(&["hidden_act"], json!("silu"))?;
     fields.expect(&["rope_scaling"], Value::Null)?;

@@ -32,7 +32,7 @@ use self::python::{hugging_face, module_of, python};
 
 use super::contents::Contents;
 use super::error::WeightsError;
-use super::folder::{Fields, Sizes};
+use super::folder::{Described, Fields, Sizes};
 use super::options::ImportOptions;
 use super::parameters::Parameters;
 use super::rule::Part;
@@ -104,7 +104,7 @@ pub(in crate::weights) struct HuggingFace {
     /// Fields that do not change how this crate computes a model of the family.
     pub neutral: &'static [&'static str],
     /// Returns the import options and the sizes that follow from the fields, given `model_type`.
-    pub read: fn(&mut Fields, &str) -> Result<(ImportOptions, Sizes), WeightsError>,
+    pub read: fn(&mut Fields, &str) -> Result<Described, WeightsError>,
     /// Returns the fields of a model.
     pub write: fn(&Stacks) -> Value,
 }
@@ -247,6 +247,12 @@ impl FromStr for Layout {
 }
 
 impl Layout {
+    /// Returns whether the layout is this crate's own, which has quantised matrices and, in the
+    /// [metadata](super::metadata), the configuration.
+    pub fn is_native(self) -> bool {
+        self.family().is_own
+    }
+
     /// Returns whether the layout is one of Hugging Face's library, which writes a `config.json`
     /// beside the weights.
     pub fn is_hugging_face(self) -> bool {

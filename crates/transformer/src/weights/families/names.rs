@@ -26,11 +26,7 @@ impl Names {
     /// # Errors
     ///
     /// A field is missing or has a value of another type.
-    pub fn read(
-        &self,
-        fields: &mut Fields,
-        layout: Layout,
-    ) -> Result<(ImportOptions, Sizes), WeightsError> {
+    pub fn read(&self, fields: &mut Fields, layout: Layout) -> Result<Described, WeightsError> {
         let d_model: usize = fields.required(self.d_model)?;
         let n_heads: usize = fields.required(self.n_heads)?;
         let n_layers: usize = fields.required(self.n_layers)?;

@@ -120,7 +120,7 @@ fn refuses(config: &TransformerConfig, _: Contents) -> Option<&'static str> {
     (!config.weight_tying.shares_source()).then_some("weight_tying")
 }
 
-fn read(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), WeightsError> {
+fn read(fields: &mut Fields, model_type: &str) -> Result<Described, WeightsError> {
     let usual = match model_type {
         "mt5" => "gated-gelu",
         _ => "relu",

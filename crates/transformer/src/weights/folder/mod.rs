@@ -114,6 +114,9 @@ impl ModelFolder {
     }
 }
 
+/// What follows from a `config.json`: import options, and the sizes that the weights must have.
+pub(super) type Described = (ImportOptions, Sizes);
+
 /// The sizes in a `config.json`, which the weights must have, too.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
