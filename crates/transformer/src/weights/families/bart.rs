@@ -18,7 +18,6 @@ pub(super) const FAMILY: Family = Family {
     usual,
     free: &["norm_placement", "final_norm", "scale_embeddings"],
     refuses,
-    python: |model| hugging_face(model, Layout::Bart),
     hugging_face: Some(HuggingFace {
         model_types: &["bart", "mbart"],
         auto_class: "AutoModelForSeq2SeqLM",

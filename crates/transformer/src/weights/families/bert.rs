@@ -12,7 +12,6 @@ pub(super) const FAMILY: Family = Family {
     fold,
     added,
     usual,
-    python: |model| hugging_face(model, Layout::Bert),
     hugging_face: Some(HuggingFace {
         model_types: &["bert"],
         auto_class: "AutoModel",

@@ -11,7 +11,6 @@ pub(super) const FAMILY: Family = Family {
     // Early versions of `transformers` wrote the causal mask.
     ignores: &[".attn.bias", ".attn.masked_bias"],
     usual,
-    python: |model| hugging_face(model, Layout::Gpt2),
     hugging_face: Some(HuggingFace {
         model_types: &["gpt2"],
         auto_class: "AutoModelForCausalLM",

@@ -15,7 +15,6 @@ pub(super) const FAMILY: Family = Family {
     usual,
     free: &["norm_epsilon", "weight_tying", "d_kv", "n_kv_heads"],
     refuses: |config, _| (config.activation != Activation::Swiglu).then_some("activation"),
-    python: |model| hugging_face(model, Layout::Llama),
     hugging_face: Some(HuggingFace {
         model_types: &["llama"],
         auto_class: "AutoModelForCausalLM",

@@ -14,7 +14,6 @@ pub(super) const FAMILY: Family = Family {
     usual,
     free: &["positions", "logits_bias", "scale_embeddings"],
     refuses,
-    python: |model| hugging_face(model, Layout::M2m100),
     hugging_face: Some(HuggingFace {
         model_types: &["m2m_100", "pegasus"],
         auto_class: "AutoModelForSeq2SeqLM",

@@ -10,7 +10,6 @@ pub(super) const FAMILY: Family = Family {
     ignores: bart::IGNORES,
     usual,
     free: &["scale_embeddings"],
-    python: |model| hugging_face(model, Layout::Marian),
     hugging_face: Some(HuggingFace {
         model_types: &["marian"],
         auto_class: "AutoModelForSeq2SeqLM",

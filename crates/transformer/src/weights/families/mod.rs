@@ -88,7 +88,8 @@ pub(in crate::weights) struct Family {
     pub free: &'static [&'static str],
     /// Returns the name of a hyper-parameter that the family cannot represent, among those in `free`.
     pub refuses: fn(&TransformerConfig, Contents) -> Option<&'static str>,
-    /// Returns Python code that builds the model and loads its file.
+    /// Returns Python code that builds the model and loads its file, unless the library is
+    /// `transformers`, whose code follows from `hugging_face`.
     pub python: fn(&PythonModel) -> Option<String>,
     /// The `config.json` of the family; `None` if the library has no such file.
     pub hugging_face: Option<HuggingFace>,
@@ -320,17 +321,10 @@ impl Layout {
     /// which has no standard class, the code is a comment with the hyper-parameters. Returns `None`
     /// for the native layout, and for a single encoder or decoder in any layout but `torch-nn`.
     pub fn python(self, model: &PythonModel) -> Option<String> {
-        (self.family().python)(model)
-    }
-
-    /// Returns the fields of the `config.json` of a model; see
-    /// [`hugging_face_config`](super::hugging_face_config).
-    pub(in crate::weights) fn json(self, stacks: &Stacks) -> Option<Map<String, Value>> {
-        let hugging_face = self.family().hugging_face.as_ref()?;
-        match (hugging_face.write)(stacks) {
-            Value::Object(fields) => Some(fields),
-            _ => None,
+        if self.is_hugging_face() {
+            return hugging_face(model, self);
         }
+        (self.family().python)(model)
     }
 
     /// Returns the name and value of the first hyper-parameter that the layout cannot represent,

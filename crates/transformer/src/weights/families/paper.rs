@@ -47,21 +47,16 @@ fn rules() -> Rules {
 /// Returns a comment: the names have no standard class.
 fn code(model: &PythonModel) -> Option<String> {
     let c = &model.whole()?;
+    let (source, target) = (c.source_vocab_size, c.target_vocab_size);
+    let (encoders, decoders) = (c.n_encoder_layers, c.n_decoder_layers);
+    let (d, heads, d_ff, max_len) = (c.d_model, c.n_heads, c.d_ff, c.max_len);
+    let (dropout, activation, epsilon) = (c.dropout, c.activation, c.norm_epsilon);
+    let is_pre = python(c.norm_placement == NormPlacement::Pre);
     Some(format!(
-        "# hyper-parameters: source_vocab_size={}, target_vocab_size={}, d_model={}, n_heads={}, \
-         n_encoder_layers={}, n_decoder_layers={}, d_ff={}, dropout={:?}, activation=\"{}\", \
-         pre_norm={}, layer_norm_eps={:?}, max_len={}",
-        c.source_vocab_size,
-        c.target_vocab_size,
-        c.d_model,
-        c.n_heads,
-        c.n_encoder_layers,
-        c.n_decoder_layers,
-        c.d_ff,
-        c.dropout,
-        c.activation,
-        python(c.norm_placement == NormPlacement::Pre),
-        c.norm_epsilon,
-        c.max_len
+        "# hyper-parameters: source_vocab_size={source}, target_vocab_size={target}, \
+         d_model={d}, n_heads={heads}, n_encoder_layers={encoders}, \
+         n_decoder_layers={decoders}, d_ff={d_ff}, dropout={dropout:?}, \
+         activation=\"{activation}\", pre_norm={is_pre}, layer_norm_eps={epsilon:?}, \
+         max_len={max_len}"
     ))
 }

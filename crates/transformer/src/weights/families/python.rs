@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::Layout;
 use crate::config::{Activation, TransformerConfig};
 use crate::weights::contents::Contents;
+use crate::weights::folder::hugging_face_config;
 use crate::weights::stacks::Stacks;
 
 /// Properties of an exported file that the Python code depends on: see [`Layout::python`].
@@ -43,7 +44,7 @@ impl PythonModel<'_> {
 pub(super) fn hugging_face(model: &PythonModel, layout: Layout) -> Option<String> {
     let family = layout.family();
     let class = family.hugging_face.as_ref()?.auto_class;
-    let mut fields = layout.json(&model.stacks)?;
+    let mut fields = hugging_face_config(&model.stacks, layout)?;
     if model.contents != family.contents {
         return None;
     }

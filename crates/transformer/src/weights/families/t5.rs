@@ -28,7 +28,6 @@ pub(super) const FAMILY: Family = Family {
     },
     free: &["norm_epsilon", "d_kv", "scale_logits", "weight_tying"],
     refuses,
-    python: |model| hugging_face(model, Layout::T5),
     hugging_face: Some(HuggingFace {
         model_types: &["t5", "mt5"],
         auto_class: "AutoModelForSeq2SeqLM",
@@ -61,7 +60,6 @@ pub(super) const GATED: Family = Family {
             .with_activation(Activation::GegluTanh)
             .with_weight_tying(WeightTying::Embeddings)
     },
-    python: |model| hugging_face(model, Layout::T5Gated),
     ..FAMILY
 };
 

@@ -167,7 +167,11 @@ pub fn hugging_face_config(
     stacks: impl Into<Stacks>,
     layout: Layout,
 ) -> Option<Map<String, Value>> {
-    layout.json(&stacks.into())
+    let hugging_face = layout.family().hugging_face.as_ref()?;
+    match (hugging_face.write)(&stacks.into()) {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    }
 }
 
 /// Returns the import options, the sizes that the weights must have, and what is known of the
