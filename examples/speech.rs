@@ -6,6 +6,9 @@
 //! search are those of the crate `transformer`.
 //!
 //!     cargo run --release -p examples --example speech -- FOLDER FILE.wav ...
+//!
+//! `--beam=5` searches with a beam, and `--language=de` is for multilingual models. Without arguments,
+//! a tiny model with random parameters hears a sound.
 
 use std::error::Error;
 use std::f64::consts::PI;
@@ -26,6 +29,8 @@ use transformer::{
     Activation, Decoder, DecoderConfig, Encoder, EncoderConfig, Memory, NormPlacement, Positions,
 };
 
+/// A random model, and a sound: see `whisper/make.py`.
+const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/whisper");
 /// Samples a second.
 const RATE: u32 = 16_000;
 /// Samples in a window of the spectrogram, and from one window to the next.
@@ -47,44 +52,33 @@ struct Whisper {
 }
 
 impl Whisper {
-    /// Reads the model of a folder.
-    fn open(folder: &Path, device: &Device) -> Result<(Self, Value), Box<dyn Error>> {
-        let json = std::fs::read(folder.join("config.json"))?;
-        let json: Value = serde_json::from_slice(&json)?;
-        let size = |name: &str| -> Result<usize, String> {
-            let value = json[name].as_u64().map(|value| value as usize);
-            value.ok_or_else(|| format!("config.json has no number {name}"))
+    /// Reads the model of a folder, whose `config.json` is given.
+    fn open(folder: &Path, json: &Value, device: &Device) -> Result<Self, Box<dyn Error>> {
+        let size = |name: &str| match json[name].as_u64() {
+            Some(value) => Ok(value as usize),
+            None => Err(format!("config.json has no number {name}")),
         };
         let d_model = size("d_model")?;
-        let mut encoder = EncoderConfig::new(
-            d_model,
-            size("encoder_ffn_dim")?,
-            size("encoder_attention_heads")?,
-            size("encoder_layers")?,
-        )
-        .with_positions(Positions::Learned)
-        .with_max_len(size("max_source_positions")?)
-        .with_norm_placement(NormPlacement::Pre)
-        .with_activation(Activation::Gelu);
+        let [d_ff, n_heads] = [size("encoder_ffn_dim")?, size("encoder_attention_heads")?];
+        let mut encoder = EncoderConfig::new(d_model, d_ff, n_heads, size("encoder_layers")?)
+            .with_positions(Positions::Learned)
+            .with_max_len(size("max_source_positions")?)
+            .with_norm_placement(NormPlacement::Pre)
+            .with_activation(Activation::Gelu);
         encoder.input.scale = false;
-        let mut decoder = DecoderConfig::new(
-            size("vocab_size")?,
-            d_model,
-            size("decoder_ffn_dim")?,
-            size("decoder_attention_heads")?,
-            size("decoder_layers")?,
-        )
-        .with_positions(Positions::Learned)
-        .with_max_len(size("max_target_positions")?)
-        .with_norm_placement(NormPlacement::Pre)
-        .with_activation(Activation::Gelu)
-        .with_tied_generator(true);
+        let [d_ff, n_heads] = [size("decoder_ffn_dim")?, size("decoder_attention_heads")?];
+        let [vocab_size, n_layers] = [size("vocab_size")?, size("decoder_layers")?];
+        let mut decoder = DecoderConfig::new(vocab_size, d_model, d_ff, n_heads, n_layers)
+            .with_positions(Positions::Learned)
+            .with_max_len(size("max_target_positions")?)
+            .with_norm_placement(NormPlacement::Pre)
+            .with_activation(Activation::Gelu)
+            .with_tied_generator(true);
         decoder.input.scale = false;
         decoder.generator.bias = false;
         let conv = |channels, stride| {
-            Conv1dConfig::new(channels, d_model, 3)
-                .with_stride(stride)
-                .with_padding(PaddingConfig1d::Explicit(1, 1))
+            let conv = Conv1dConfig::new(channels, d_model, 3).with_stride(stride);
+            conv.with_padding(PaddingConfig1d::Explicit(1, 1))
                 .init(device)
         };
         let model = Self {
@@ -94,7 +88,7 @@ impl Whisper {
             decoder: decoder.init_zeros(device)?,
         };
         let file = WeightsFile::open(folder.join("model.safetensors"))?;
-        Ok((rules().read(&file, &model)?, json))
+        Ok(rules().read(&file, &model)?)
     }
 
     /// Returns the memory of a spectrogram, `[1, N, 3000]` for `N` frequencies.
@@ -109,72 +103,41 @@ impl Whisper {
 fn rules() -> Rules {
     let mut rules = Rules::new().with_zero_biases().ignoring("proj_out");
     for stack in ["encoder", "decoder"] {
-        let theirs = format!("model.{stack}.layers.{{i}}");
-        let ours = format!("{stack}.layers.{{i}}");
-        let own = ["q", "k", "v"].map(|x| format!("{theirs}.self_attn.{x}_proj"));
-        let cross = ["k", "v"].map(|x| format!("{theirs}.encoder_attn.{x}_proj"));
+        let layer = |library: &str| format!("{library}{stack}.layers.{{i}}.");
         rules = rules
+            .within(&format!("model.{stack}."), &format!("{stack}."))
+            .same("embed_positions.weight", "input.position.learned.weight")
+            .norm("layer_norm", "final_norm")
+            .within(&layer("model."), &layer(""))
             .packed(
-                &own.each_ref().map(|x| &**x),
-                &format!("{ours}.self_attention.w_qkv"),
+                &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+                "self_attention.w_qkv",
             )
-            .linear(
-                &format!("{theirs}.self_attn.out_proj"),
-                &format!("{ours}.self_attention.w_o"),
-            )
-            .norm(
-                &format!("{theirs}.self_attn_layer_norm"),
-                &format!("{ours}.self_attention_residual.norm"),
-            )
-            .linear(
-                &format!("{theirs}.fc1"),
-                &format!("{ours}.feed_forward.w_1"),
-            )
-            .linear(
-                &format!("{theirs}.fc2"),
-                &format!("{ours}.feed_forward.w_2"),
-            )
-            .norm(
-                &format!("{theirs}.final_layer_norm"),
-                &format!("{ours}.feed_forward_residual.norm"),
-            )
-            .norm(
-                &format!("model.{stack}.layer_norm"),
-                &format!("{stack}.final_norm"),
-            )
-            .same(
-                &format!("model.{stack}.embed_positions.weight"),
-                &format!("{stack}.input.position.learned.weight"),
-            );
-        if stack == "decoder" {
-            rules = rules
-                .linear(
-                    &format!("{theirs}.encoder_attn.q_proj"),
-                    &format!("{ours}.cross_attention.w_q"),
-                )
-                .packed(
-                    &cross.each_ref().map(|x| &**x),
-                    &format!("{ours}.cross_attention.w_kv"),
-                )
-                .linear(
-                    &format!("{theirs}.encoder_attn.out_proj"),
-                    &format!("{ours}.cross_attention.w_o"),
-                )
-                .norm(
-                    &format!("{theirs}.encoder_attn_layer_norm"),
-                    &format!("{ours}.cross_attention_residual.norm"),
-                );
-        }
+            .linear("self_attn.out_proj", "self_attention.w_o")
+            .norm("self_attn_layer_norm", "self_attention_residual.norm")
+            .linear("fc1", "feed_forward.w_1")
+            .linear("fc2", "feed_forward.w_2")
+            .norm("final_layer_norm", "feed_forward_residual.norm");
     }
+    // The rules of cross-attention follow those of the decoder's layers.
     rules
+        .linear("encoder_attn.q_proj", "cross_attention.w_q")
+        .packed(
+            &["encoder_attn.k_proj", "encoder_attn.v_proj"],
+            "cross_attention.w_kv",
+        )
+        .linear("encoder_attn.out_proj", "cross_attention.w_o")
+        .norm("encoder_attn_layer_norm", "cross_attention_residual.norm")
+        .within("model.", "")
         .same(
-            "model.decoder.embed_tokens.weight",
+            "decoder.embed_tokens.weight",
             "decoder.input.embedding.weight",
         )
-        .same("model.encoder.conv1.weight", "conv1.weight")
-        .same("model.encoder.conv1.bias", "conv1.bias")
-        .same("model.encoder.conv2.weight", "conv2.weight")
-        .same("model.encoder.conv2.bias", "conv2.bias")
+        .within("model.encoder.", "")
+        .same("conv1.weight", "conv1.weight")
+        .same("conv1.bias", "conv1.bias")
+        .same("conv2.weight", "conv2.weight")
+        .same("conv2.bias", "conv2.bias")
 }
 
 /// Reads a WAV file as samples from -1 to 1, one channel, at the model's rate.
@@ -250,10 +213,8 @@ fn spectrogram(samples: &[f32], n_mels: usize, device: &Device) -> Tensor<3> {
         }
     }
     let loudest = levels.iter().copied().fold(f64::MIN, f64::max);
-    let levels: Vec<f32> = levels
-        .iter()
-        .map(|x| ((x.max(loudest - 8.0) + 4.0) / 4.0) as f32)
-        .collect();
+    let scaled = levels.iter().map(|x| (x.max(loudest - 8.0) + 4.0) / 4.0);
+    let levels: Vec<f32> = scaled.map(|x| x as f32).collect();
     Tensor::from_data(TensorData::new(levels, [1, n_mels, FRAMES]), device)
 }
 
@@ -280,46 +241,45 @@ fn mel_filters(n_mels: usize) -> Vec<Vec<f64>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let (options, names): (Vec<String>, Vec<String>) = std::env::args()
-        .skip(1)
-        .partition(|argument| argument.starts_with("--"));
+    let arguments = std::env::args().skip(1);
+    let (options, mut names): (Vec<String>, Vec<String>) =
+        arguments.partition(|argument| argument.starts_with("--"));
     let option = |name: &str| options.iter().find_map(|option| option.strip_prefix(name));
-    let [folder, files @ ..] = &names[..] else {
-        return Err("usage: speech [--beam=WIDTH] [--language=en] FOLDER FILE.wav ...".into());
-    };
-    let folder = Path::new(folder);
-    let device = Device::flex();
-    let (model, config) = Whisper::open(folder, &device)?;
+    if names.is_empty() {
+        names = vec![TINY.into(), format!("{TINY}/sound.wav")];
+    }
+    let (folder, device) = (Path::new(&names[0]), Device::flex());
+    let json = std::fs::read(folder.join("config.json"))?;
+    let json: Value = serde_json::from_slice(&json)?;
+    let model = Whisper::open(folder, &json, &device)?;
     let tokenizer =
-        Tokenizer::from_file(folder.join("tokenizer.json")).map_err(|error| error.to_string())?;
+        Tokenizer::from_file(folder.join("tokenizer.json")).map_err(|e| e.to_string())?;
     let id = |token: &str| {
-        tokenizer
-            .token_to_id(token)
-            .ok_or(format!("tokenizer.json has no token {token}"))
+        let id = tokenizer.token_to_id(token);
+        id.ok_or_else(|| format!("tokenizer.json has no token {token}"))
     };
-    // Only multilingual models have a token for what to do.
     let mut prompt = vec![id("<|startoftranscript|>")?];
-    if config["vocab_size"].as_u64() != Some(51_864) {
-        prompt.push(id(&format!(
-            "<|{}|>",
-            option("--language=").unwrap_or("en")
-        ))?);
-        prompt.push(id("<|transcribe|>")?);
+    // The vocabulary of the English models has this size; the others are told what to do.
+    if json["vocab_size"] != 51_864 {
+        let language = option("--language=").unwrap_or("en");
+        prompt.extend([id(&format!("<|{language}|>"))?, id("<|transcribe|>")?]);
     }
     prompt.push(id("<|notimestamps|>")?);
-    let ids = |name: &str| serde_json::from_value(config[name].clone()).unwrap_or_default();
+    let ids = |name: &str| serde_json::from_value(json[name].clone()).unwrap_or_default();
     let mut search = GenerateConfig::new(prompt.len() + 224)
         .with_eos_id(Some(id("<|endoftext|>")?))
+        .with_forbidden(ids("suppress_tokens"))
         .with_forbidden_first(ids("begin_suppress_tokens"))
-        .with_normalize_first(true);
+        .with_normalize_first(true)
+        .with_early_stopping(EarlyStopping::Heuristic);
     if let Some(width) = option("--beam=") {
+        let length_penalty = LengthPenalty::Power { alpha: 1.0 };
         search.method = Method::Beam {
             width: width.parse()?,
-            length_penalty: LengthPenalty::Power { alpha: 1.0 },
+            length_penalty,
         };
-        search.early_stopping = EarlyStopping::Heuristic;
     }
-    for path in files {
+    for path in &names[1..] {
         let samples = read_wav(path).map_err(|error| format!("{path}: {error}"))?;
         let mut text = String::new();
         for samples in samples.chunks(CHUNK) {
