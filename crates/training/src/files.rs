@@ -20,8 +20,8 @@ pub(crate) mod unique;
 ///
 /// # Errors
 ///
-/// If the file cannot be written, in which case an existing regular file at `path` is unchanged, or
-/// if its folder cannot be synced to the disk, in which case the new file is already in place.
+/// If the file is read-only or cannot be written, in which case an existing regular file at `path` is
+/// unchanged, or if its folder cannot be synced to the disk, in which case the new file is already in place.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole_by(path, |mut file| file.write_all(bytes))
 }
@@ -37,6 +37,11 @@ pub fn write_whole_by<E: From<io::Error>>(
 ) -> Result<(), E> {
     if fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir()) {
         return write(&File::options().write(true).open(path)?);
+    }
+    // A rename would replace a read-only file without a word.
+    if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
+        let why = "the file is read-only";
+        return Err(io::Error::new(ErrorKind::PermissionDenied, why).into());
     }
     // A path without a file, or a broken link, cannot be resolved and is used as it is.
     let target = fs::canonicalize(path);
@@ -336,6 +341,12 @@ mod tests {
         assert_eq!(names(folder.path()), ["a"]);
         #[cfg(unix)]
         {
+            use std::os::unix::fs::PermissionsExt;
+            let allow = |mode| fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+            allow(0o444);
+            assert!(write_whole(&path, b"other").is_err());
+            assert_eq!(fs::read(&path).unwrap(), b"short");
+            allow(0o644);
             // A link is followed, and stays a link.
             let link = folder.path().join("link");
             std::os::unix::fs::symlink("a", &link).unwrap();

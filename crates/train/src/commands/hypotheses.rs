@@ -1,22 +1,60 @@
 //! The file to which `eval --hypotheses` writes the outputs.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 use training::data::parallel::is_json_lines;
 use training::error::UsageError;
+use training::files::write_whole_by;
 use training::inference::one_line;
 use training::run::layout::check_output;
 
+use crate::args::folder_of;
+
 const FLAG: &str = "--hypotheses";
 
-/// An open file of hypotheses, one per line.
-pub(super) struct HypothesesFile {
+/// An output that becomes a file whole or not at all. Until then, it has no name, so that nothing
+/// is left behind if a signal ends the process.
+pub(super) struct WholeFile {
     path: PathBuf,
-    file: BufWriter<File>,
+    unnamed: BufWriter<File>,
+}
+
+impl WholeFile {
+    /// Begins the output for a path. What the path names is not changed yet.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        let is_device = path.exists() && !path.is_file();
+        let unnamed = if is_device {
+            tempfile::tempfile()?
+        } else {
+            tempfile::tempfile_in(folder_of(path))?
+        };
+        Ok(Self {
+            path: path.into(),
+            unnamed: BufWriter::new(unnamed),
+        })
+    }
+
+    /// Adds text to the output.
+    pub(super) fn add(&mut self, text: &str) -> io::Result<()> {
+        self.unnamed.write_all(text.as_bytes())
+    }
+
+    /// Writes the file.
+    pub(super) fn close(self) -> io::Result<()> {
+        let mut whole = self.unnamed.into_inner()?;
+        whole.rewind()?;
+        let copy = |mut file: &File| io::copy(&mut whole, &mut file).map(drop);
+        write_whole_by(&self.path, copy)
+    }
+}
+
+/// A file of hypotheses, one per line.
+pub(super) struct HypothesesFile {
+    file: WholeFile,
     is_json: bool,
 }
 
@@ -28,8 +66,8 @@ struct Record<'a> {
     hypothesis: &'a str,
 }
 
-/// Rejects a file for outputs that is `-`, ends in `.gz`, is among a run's own files or is one of
-/// `inputs`.
+/// Rejects a file for outputs that is `-`, ends in `.gz`, is a folder, is read-only, is among a run's
+/// own files or is one of `inputs`.
 pub(super) fn check_outputs<'a>(
     flag: &'static str,
     path: &Path,
@@ -41,6 +79,10 @@ pub(super) fn check_outputs<'a>(
         "must be a file"
     } else if path.extension().is_some_and(|extension| extension == "gz") {
         "must be a name without .gz, since the file is not compressed"
+    } else if path.is_dir() {
+        "is a folder; name a file"
+    } else if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
+        "is read-only; name another file"
     } else if inputs.into_iter().any(same) {
         "is a file of the texts, and would be lost"
     } else {
@@ -50,8 +92,8 @@ pub(super) fn check_outputs<'a>(
 }
 
 impl HypothesesFile {
-    /// Creates the file at `path`, the value of the flag `--hypotheses`. Returns `None` if the flag
-    /// is not given. `inputs` are the files that the command reads.
+    /// Begins the file at `path`, the value of the flag `--hypotheses`. Returns `None` if the flag is
+    /// not given. `inputs` are the files that the command reads.
     ///
     /// # Errors
     ///
@@ -66,10 +108,8 @@ impl HypothesesFile {
         check_outputs(FLAG, path, inputs)?;
         let wrong =
             |error| UsageError::new(FLAG, path.display(), format!("cannot be written ({error})"));
-        let file = File::create(path).map_err(wrong)?;
         Ok(Some(Self {
-            path: path.into(),
-            file: BufWriter::new(file),
+            file: WholeFile::create(path).map_err(wrong)?,
             is_json: is_json_lines(path),
         }))
     }
@@ -91,21 +131,21 @@ impl HypothesesFile {
             // A line break within an output would shift the lines after it.
             one_line(hypothesis)
         };
-        let written = writeln!(self.file, "{line}");
-        written.with_context(|| self.unwritable())
+        let written = self.file.add(&(line + "\n"));
+        written.with_context(|| unwritable(&self.file.path))
     }
 
-    /// Writes the lines that are still buffered, and closes the file.
+    /// Writes the file.
     ///
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub(super) fn close(mut self) -> Result<()> {
-        let written = self.file.flush();
-        written.with_context(|| self.unwritable())
+    pub(super) fn close(self) -> Result<()> {
+        let path = self.file.path.clone();
+        self.file.close().with_context(|| unwritable(&path))
     }
+}
 
-    fn unwritable(&self) -> String {
-        format!("{FLAG} {} cannot be written", self.path.display())
-    }
+fn unwritable(path: &Path) -> String {
+    format!("{FLAG} {} cannot be written", path.display())
 }

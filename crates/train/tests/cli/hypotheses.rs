@@ -81,10 +81,32 @@ fn the_hypotheses_of_a_split_are_written() {
     let table = "
         --hypotheses no/such/folder | --hypotheses no/such/folder
         --hypotheses - | --hypotheses -
-        --hypotheses . | --hypotheses .
+        --hypotheses . | --hypotheses . | is a folder
         --hypotheses h --eval-lengths 4 | --hypotheses
         --no-repeat-ngram 2 --eval-lengths 4 | --no-repeat-ngram";
     all_rejected(folder, "eval run", table);
+    // A hard link to a checkpoint becomes a file of its own.
+    let model = folder.join("run/checkpoints/step-12/model.safetensors");
+    let before = fs::read(&model).unwrap();
+    fs::hard_link(&model, folder.join("linked")).unwrap();
+    run(folder, "eval run --no-repeat-ngram 1 --hypotheses linked");
+    assert_eq!(fs::read(&model).unwrap(), before);
+    assert_eq!(fs::read_to_string(folder.join("linked")).unwrap(), lines);
+    // A read-only file stays.
+    let mut permissions = fs::metadata(folder.join("linked")).unwrap().permissions();
+    permissions.set_readonly(true);
+    fs::set_permissions(folder.join("linked"), permissions).unwrap();
+    let read_only = "is read-only; name another file";
+    rejected(
+        folder,
+        "eval run --hypotheses linked",
+        &["--hypotheses linked", read_only],
+    );
+    rejected(
+        folder,
+        "generate run 1 -o linked",
+        &["--output linked", read_only],
+    );
 }
 
 #[test]
