@@ -1,6 +1,6 @@
 //! `train generate`: generate an output for each input line.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Seek, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use training::collective::Collective;
 use training::data::DataConfig;
 use training::error::UsageError;
+use training::files::write_whole_by;
 use training::inference::{Generation, Input, Predictor, Request, Unreadable, Work};
 use training::pretrained::{Languages, is_pretrained};
 
 use super::dialog;
-use super::hypotheses::{WholeFile, check_outputs};
+use super::hypotheses::check_outputs;
 use super::trained::load;
-use crate::args::{GenerateArgs, reject, unwritable_output, usual_batch_size};
+use crate::args::{GenerateArgs, folder_of, reject, unwritable_output, usual_batch_size};
 use crate::group::Group;
 use crate::terminal::{LineProgress, output};
 
@@ -108,13 +109,24 @@ type Write<'a> = dyn FnMut(&str) -> Result<ControlFlow<()>> + 'a;
 
 /// Writes the outputs of `all` to a file, whole or not at all. Returns what `all` returns.
 fn to_file<T>(path: &Path, all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>) -> Result<T> {
+    let is_device = path.exists() && !path.is_file();
     let mut written = || -> Result<T> {
-        let mut file = WholeFile::create(path)?;
-        let result = all(&mut |text| {
-            file.add(text)?;
+        // A file without a name leaves nothing behind if a signal ends the process.
+        let mut whole = if is_device {
+            tempfile::tempfile()?
+        } else {
+            tempfile::tempfile_in(folder_of(path))?
+        };
+        let mut file = BufWriter::new(&whole);
+        let mut write = |text: &str| {
+            file.write_all(text.as_bytes())?;
             Ok(ControlFlow::Continue(()))
-        })?;
-        file.close()?;
+        };
+        let result = all(&mut write)?;
+        file.flush()?;
+        drop(file);
+        whole.rewind()?;
+        write_whole_by(path, |mut file| io::copy(&mut whole, &mut file).map(drop))?;
         Ok(result)
     };
     written().map_err(|error| match error.downcast::<io::Error>() {

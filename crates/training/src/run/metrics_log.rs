@@ -1,7 +1,7 @@
 //! Writes a run's `metrics.jsonl`, and repairs a damaged one when the run is resumed.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::curves::parse_line;
 use super::layout::{DAMAGED, METRICS};
-use crate::files::{hex, open_or_create, replace_whole};
+use crate::files::{hex, open_or_create, replace_whole, sha256};
 use crate::notes;
 
 /// Length and checksum of `metrics.jsonl` at a checkpoint.
@@ -70,10 +70,10 @@ impl MetricsLog {
     }
 
     pub(super) fn clear(&mut self) -> io::Result<()> {
-        self.continue_after(0, Sha256::new())
+        self.restart(&[])
     }
 
-    /// Truncates the file to its position at the checkpoint after `step` steps.
+    /// Cuts the file to its position at the checkpoint after `step` steps.
     ///
     /// If the bytes up to that position differ from those at the checkpoint, the file is damaged.
     /// It is then kept as `metrics.damaged.jsonl`, unless it is empty. The undamaged lines up to
@@ -84,18 +84,15 @@ impl MetricsLog {
             // to compare.
             return self.clear();
         }
-        let mut hash = Sha256::new();
-        let mut start = BufReader::new(File::open(&self.path)?).take(position.bytes);
-        let bytes = io::copy(&mut start, &mut hash)?;
-        let is_intact = bytes == position.bytes && hex(&hash.clone().finalize()) == position.sha256;
-        if is_intact {
-            return self.continue_after(bytes, hash);
+        let text = fs::read(&self.path)?;
+        let kept = text.get(..position.bytes as usize);
+        match kept.filter(|kept| sha256(kept) == position.sha256) {
+            Some(kept) => self.restart(kept),
+            None => self.repair(&text, step),
         }
-        self.repair(step)
     }
 
-    fn repair(&mut self, step: usize) -> io::Result<()> {
-        let text = fs::read(&self.path)?;
+    fn repair(&mut self, text: &[u8], step: usize) -> io::Result<()> {
         let lines = text.split_inclusive(|&byte| byte == b'\n');
         let is_whole = |line: &&[u8]| {
             line.ends_with(b"\n") && parse_line(line).is_some_and(|line| line.step <= step)
@@ -106,23 +103,21 @@ impl MetricsLog {
             "{path} differs from what it was at the checkpoint of step {step}: only whole lines are kept"
         );
         if !text.is_empty() {
-            replace_whole(&self.path.with_file_name(DAMAGED), &text)?;
+            replace_whole(&self.path.with_file_name(DAMAGED), text)?;
             what += &format!("; the file as it was is kept as {DAMAGED}");
         }
         notes::warn(&what);
-        replace_whole(&self.path, &kept)?;
-        self.file = BufWriter::new(open_or_create(&self.path)?);
-        let hash = Sha256::new_with_prefix(&kept);
-        self.continue_after(kept.len() as u64, hash)
+        self.restart(&kept)
     }
 
-    /// Truncates the file to `bytes` bytes, whose SHA-256 is `hash`. The next line is written at
-    /// its end.
-    fn continue_after(&mut self, bytes: u64, hash: Sha256) -> io::Result<()> {
-        let file = self.file.get_mut();
-        file.set_len(bytes)?;
-        file.seek(SeekFrom::Start(bytes))?;
-        (self.bytes, self.hash) = (bytes, hash);
+    /// Replaces the file by one with the lines `kept`, after which the next line is written. Another
+    /// hard link keeps what the file had.
+    fn restart(&mut self, kept: &[u8]) -> io::Result<()> {
+        replace_whole(&self.path, kept)?;
+        let mut file = open_or_create(&self.path)?;
+        file.seek(SeekFrom::End(0))?;
+        self.file = BufWriter::new(file);
+        (self.bytes, self.hash) = (kept.len() as u64, Sha256::new_with_prefix(kept));
         Ok(())
     }
 }
@@ -175,6 +170,23 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         assert_eq!(position.sha256, crate::files::sha256(text.as_bytes()));
         assert!(!folder.path().join(DAMAGED).exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_hard_link_keeps_what_it_had() {
+        let folder = tempfile::tempdir().unwrap();
+        let (log, position, at_checkpoint) = logged(folder.path());
+        drop(log);
+        let copy = folder.path().join("copy");
+        fs::hard_link(folder.path().join(METRICS), &copy).unwrap();
+        let before = fs::read(&copy).unwrap();
+        let mut log = MetricsLog::open(folder.path()).unwrap();
+        log.rewind(&position, 3).unwrap();
+        log.sync().unwrap();
+        assert_eq!(fs::read(&copy).unwrap(), before);
+        let now = fs::read_to_string(folder.path().join(METRICS)).unwrap();
+        assert_eq!(now, at_checkpoint);
     }
 
     #[test]
