@@ -43,7 +43,7 @@ impl Exit {
     }
 
     /// Returns the variant for a run that was stopped by `name`, which is a signal such as
-    /// `SIGTERM`, or `the key q`.
+    /// `SIGTERM`, or a key such as `Ctrl-C`.
     pub fn stopped_by(name: &str) -> Self {
         match name {
             "SIGHUP" => Self::HungUp,

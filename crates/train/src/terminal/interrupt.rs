@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use training::run::checkpoint::Checkpoints;
+use training::run::environment::quoted;
 use training::run::record_stop;
 
 use super::{output, screen};
@@ -15,8 +17,9 @@ use crate::exit::Exit;
 /// programs send each signal twice: to the process and to its group.
 const AT_ONCE: Duration = Duration::from_millis(300);
 
-/// Name of a request that the user makes in the dashboard.
-const KEY: &str = "the key q";
+/// Names of requests that the user makes in the dashboard.
+pub(super) const Q: &str = "the key q";
+pub(super) const CTRL_C: &str = "Ctrl-C";
 
 /// The run that this process trains or tests.
 static RUN: Mutex<Option<Run>> = Mutex::new(None);
@@ -27,8 +30,8 @@ struct Run {
     is_own: bool,
     /// Whether a training loop is running. The loop checks for requests to stop.
     is_training: bool,
-    /// Name and time of the first request to stop, which is a signal or [`KEY`]; `None` without a
-    /// request.
+    /// Name and time of the first request to stop, which is a signal, [`Q`] or [`CTRL_C`]; `None`
+    /// without a request.
     request: Option<(&'static str, Instant)>,
 }
 
@@ -66,7 +69,7 @@ fn receive(signal: &'static str) {
     };
     match run.request {
         // A signal after a key still waits for the end of the step.
-        None | Some((KEY, _)) if run.is_training => {
+        None | Some((Q | CTRL_C, _)) if run.is_training => {
             run.request = Some((signal, Instant::now()));
             drop(current);
             // The dashboard itself shows that the run is stopping.
@@ -82,10 +85,10 @@ fn receive(signal: &'static str) {
     }
 }
 
-/// Asks the run to stop after the current step, because of a key of the dashboard.
-pub(super) fn stop_by_key() {
+/// Asks the run to stop after the current step, because of `key`, which is [`Q`] or [`CTRL_C`].
+pub(super) fn stop_by_key(key: &'static str) {
     if let Some(run) = &mut *run() {
-        run.request.get_or_insert((KEY, Instant::now()));
+        run.request.get_or_insert((key, Instant::now()));
     }
 }
 
@@ -99,13 +102,17 @@ pub(super) fn stop_by_key() {
 pub(super) fn stop_at_once(by: &str) -> ! {
     screen::restore();
     if let Some(run) = run().as_ref().filter(|run| run.is_own) {
-        let folder = run.folder.display();
+        let folder = quoted(&run.folder.display().to_string());
+        let is_new = Checkpoints::of(&run.folder).is_new().unwrap_or(false);
         if let Err(error) = record_stop(&run.folder, by) {
             output::warn(&format!("{error:#}"));
         }
         // A request during training stops the run after the current step, so that steps usually
         // remain.
-        let next = if run.is_training || run.request.is_some() {
+        let is_incomplete = run.is_training || run.request.is_some();
+        let next = if is_incomplete && is_new {
+            "stopped at once, before the first checkpoint; begin again with"
+        } else if is_incomplete {
             "stopped at once; resume from the last checkpoint with"
         } else {
             "stopped at once; training has ended, so only test the model with"

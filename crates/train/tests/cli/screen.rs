@@ -242,6 +242,8 @@ fn ctrl_c_and_signals_restore_the_terminal() {
         }
         let (_, _, after) = program.end();
         assert!(after.contains("stopped after step"), "{signal}: {after}");
+        let is_key = after.contains(" by Ctrl-C; ");
+        assert_eq!(is_key, signal == "\x03", "{signal}: {after}");
         assert!(has_checkpoint(folder.path()));
     }
 }

@@ -2,6 +2,8 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use crate::terminal::interrupt::{CTRL_C, Q};
+
 /// State of the dashboard that the user changes with keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Controls {
@@ -16,8 +18,8 @@ pub(super) struct Controls {
 /// Request that a key makes in addition to changing the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// Save a checkpoint after the current step, and stop.
-    Stop,
+    /// Save a checkpoint after the current step, and stop, because of the key of this name.
+    Stop(&'static str),
     /// End the process.
     StopAtOnce,
 }
@@ -31,12 +33,12 @@ impl Controls {
             KeyCode::Char('c') if has_control && self.stops => return Some(Request::StopAtOnce),
             KeyCode::Char('c') if has_control => {
                 self.stops = true;
-                return Some(Request::Stop);
+                return Some(Request::Stop(CTRL_C));
             }
             _ if has_control => {}
             KeyCode::Enter | KeyCode::Char('y' | 'Y') if self.asks => {
                 (self.asks, self.stops) = (false, true);
-                return Some(Request::Stop);
+                return Some(Request::Stop(Q));
             }
             KeyCode::Esc | KeyCode::Char('n' | 'N' | 'q' | 'Q') if self.asks => self.asks = false,
             _ if self.asks => {}
@@ -70,7 +72,7 @@ mod tests {
         for confirm in [KeyCode::Enter, KeyCode::Char('y')] {
             let mut controls = Controls::default();
             press(&mut controls, KeyCode::Char('q'));
-            assert_eq!(press(&mut controls, confirm), Some(Request::Stop));
+            assert_eq!(press(&mut controls, confirm), Some(Request::Stop(Q)));
             assert!(controls.stops && !controls.asks);
             // Training stops already, so `q` does not ask again.
             press(&mut controls, KeyCode::Char('q'));
@@ -86,7 +88,7 @@ mod tests {
         press(&mut controls, KeyCode::BackTab);
         assert_eq!(controls.chart, 0);
         let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert_eq!(controls.key(control_c), Some(Request::Stop));
+        assert_eq!(controls.key(control_c), Some(Request::Stop(CTRL_C)));
         assert_eq!(controls.key(control_c), Some(Request::StopAtOnce));
     }
 }

@@ -94,8 +94,8 @@ fn receive(controls: &mut Controls) -> bool {
     while event::poll(left()).unwrap_or_else(no_keys) {
         match event::read() {
             Ok(Event::Key(key)) => match controls.key(key) {
-                Some(Request::Stop) => interrupt::stop_by_key(),
-                Some(Request::StopAtOnce) => interrupt::stop_at_once("Ctrl-C"),
+                Some(Request::Stop(key)) => interrupt::stop_by_key(key),
+                Some(Request::StopAtOnce) => interrupt::stop_at_once(interrupt::CTRL_C),
                 None => {}
             },
             Ok(_) => {}
