@@ -40,8 +40,7 @@ pub fn write_whole_by<E: From<io::Error>>(
     }
     // A rename would replace a read-only file without a word.
     if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
-        let why = "the file is read-only";
-        return Err(io::Error::new(ErrorKind::PermissionDenied, why).into());
+        return Err(io::Error::new(ErrorKind::PermissionDenied, "it is read-only").into());
     }
     // A path without a file, or a broken link, cannot be resolved and is used as it is.
     let target = fs::canonicalize(path);
@@ -137,7 +136,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 /// # Errors
 ///
 /// If the file cannot be read, is not a regular file, or is larger.
-pub(crate) fn read_regular(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
+pub fn read_regular(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
     let most = mebibytes << 20;
     let mut bytes = Vec::new();
     // The file may grow while it is read.

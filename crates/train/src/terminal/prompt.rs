@@ -1,5 +1,6 @@
 //! A prompt for lines that the user types, with line editing and a history.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::env;
 use std::fs;
@@ -9,12 +10,35 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
-use rustyline::{Config, DefaultEditor};
+use rustyline::{Config, Editor, history::FileHistory};
+use training::files::read_regular;
 
 use super::output;
 
 /// Maximum number of lines in the history.
 const HISTORY: usize = 1000;
+
+/// Shows the control characters of lines, which may have been pasted or come from the history,
+/// instead of sending them to the terminal.
+struct Escaping;
+
+impl rustyline::Helper for Escaping {}
+
+impl rustyline::completion::Completer for Escaping {
+    type Candidate = String;
+}
+
+impl rustyline::hint::Hinter for Escaping {
+    type Hint = String;
+}
+
+impl rustyline::validate::Validator for Escaping {}
+
+impl rustyline::highlight::Highlighter for Escaping {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        output::visible(line).into()
+    }
+}
 
 /// What the user typed at a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +54,7 @@ pub enum Reply {
 /// Asks for lines at a terminal.
 pub struct Prompt {
     /// The line editor, which draws on stdout.
-    editor: DefaultEditor,
+    editor: Editor<Escaping, FileHistory>,
     /// File of the history; `None` if there is no folder for the file, or if the file cannot be
     /// used.
     history: Option<PathBuf>,
@@ -46,9 +70,14 @@ impl Prompt {
     /// A terminal that cannot be used.
     pub fn open() -> Result<Self> {
         let config = Config::builder().history_ignore_space(true).build();
-        let mut editor = DefaultEditor::with_config(config).context("cannot open a prompt")?;
+        let mut editor = Editor::with_config(config).context("cannot open a prompt")?;
+        editor.set_helper(Some(Escaping));
         editor.set_max_history_size(HISTORY)?;
-        let history = history_file().filter(|path| match editor.load_history(path) {
+        let mut load = |path: &PathBuf| {
+            read_regular(path, 1)?;
+            editor.load_history(path)
+        };
+        let history = history_file().filter(|path| match load(path) {
             Ok(()) => true,
             Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::NotFound => true,
             Err(error) => {

@@ -256,3 +256,21 @@ fn a_redirected_stdout_has_the_outputs_alone() {
         expected.join("\n") + "\n"
     );
 }
+
+#[test]
+fn a_history_that_is_not_a_small_file_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), COPY);
+    std::fs::create_dir_all(folder.path().join("state/train")).unwrap();
+    super::make_pipe(&folder.path().join("state/train/history"));
+    let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], None);
+    terminal.wait_for("it is not a regular file");
+    terminal.wait_for("source> ");
+    // A pasted control character is shown, not sent to the terminal.
+    terminal.send("\x1b[200~1\x1b]0;title\x07\x1b[201~");
+    terminal.wait_for("\\u001b]0;title\\u0007");
+    terminal.send("\r");
+    terminal.wait_for("source> ");
+    terminal.send(CTRL_D);
+    assert_eq!(terminal.end(), Some(0));
+}
