@@ -1,5 +1,6 @@
 //! How metrics are shown everywhere: their labels, colours and numbers.
 
+use training::evaluation::rounded;
 use training::run::RunStatus;
 
 use crate::number::{grouped, seconds, short};
@@ -32,11 +33,10 @@ pub fn color(field: &str) -> usize {
     shown(field).1
 }
 
-/// Formats the value of a metric. A share, such as exact match, is rounded down, so that only a
-/// perfect one is shown as 1. The name may begin with `test_` and the like.
+/// Formats the value of a metric. Only a perfect share, such as exact match, is shown as 1. The name may begin with `test_` and the like.
 pub fn text(name: &str, value: f64) -> String {
     if name.ends_with("exact_match") || name.ends_with("accuracy") {
-        format!("{:.4}", (value * 1e4 + 1e-7).floor() / 1e4)
+        format!("{:.4}", rounded(value))
     } else if name.ends_with("bleu") || name.ends_with("chrf") {
         format!("{value:.2}")
     } else if name == "seconds" {
@@ -73,6 +73,7 @@ mod tests {
     fn metrics_have_a_label_and_numbers_of_their_kind() {
         assert_eq!(named("valid_loss", 0.000_031_2), "loss 3.12e-5");
         assert_eq!(named("exact_match", 0.999_99), "exact match 0.9999");
+        assert_eq!(named("exact_match", 0.176_06), "exact match 0.1761");
         assert_eq!(named("bleu", 31.416), "BLEU 31.42");
         assert_eq!(text("test_exact_match", 1.0), "1.0000");
         for (field, _) in training::run::CURVES {

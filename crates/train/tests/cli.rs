@@ -9,6 +9,8 @@ use task::COPY;
 
 #[path = "cli/bench.rs"]
 mod bench;
+#[path = "cli/effect.rs"]
+mod effect;
 #[path = "cli/environment.rs"]
 mod environment;
 #[path = "cli/export.rs"]
@@ -83,25 +85,10 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// Flags of a run that takes at most a second.
+#[rustfmt::skip]
 const SMALL: [&str; 18] = [
-    "--steps",
-    "12",
-    "--batch-size",
-    "8",
-    "--d-model",
-    "16",
-    "--heads",
-    "2",
-    "--d-ff",
-    "16",
-    "--layers",
-    "1",
-    "--symbols",
-    "9",
-    "--max-length",
-    "5",
-    "--dropout",
-    "0.1",
+    "--steps", "12", "--batch-size", "8", "--d-model", "16", "--heads", "2", "--d-ff", "16",
+    "--layers", "1", "--symbols", "9", "--max-length", "5", "--dropout", "0.1",
 ];
 
 #[cfg(unix)]
@@ -417,15 +404,7 @@ fn wrong_values_are_rejected_in_one_line() {
 fn sizes_beyond_any_machine_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let huge = usize::MAX.to_string();
-    for flag in [
-        "max-length",
-        "batch-size",
-        "d-model",
-        "d-ff",
-        "layers",
-        "symbols",
-        "steps",
-    ] {
+    for flag in "max-length batch-size d-model d-ff layers symbols steps".split(' ') {
         for value in [&huge, "1000000000000"] {
             // The message names the value, even if the value is wrong only together with another
             // flag.
@@ -474,7 +453,7 @@ fn a_closed_stdout_or_stderr_does_not_stop_a_run() {
 fn stderr_has_plain_lines_without_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let stderr = text(&output(folder.path(), COPY).stderr);
-    assert!(stderr.starts_with("training copy on "), "{stderr}");
+    assert!(stderr.contains("\ntraining copy on "), "{stderr}");
     assert!(!stderr.contains(['\r', '\u{1b}']), "{stderr:?}");
     // `RUST_LOG` shows internal events.
     let mut command = train(folder.path());

@@ -250,7 +250,7 @@ impl Setting {
             && let Some((source, target)) = text.split_once(',')
         {
             let [source, target] = [source, target].map(|text| self.read_text(text.trim()));
-            return Ok(json!({ "source": source?, "target": target? }));
+            return self.read(&json!({ "source": source?, "target": target? }));
         }
         let json = serde_json::from_str(text);
         let value = match (&self.kind, json) {
@@ -278,6 +278,9 @@ impl Setting {
         }
         if let (true, Value::Object(sides)) = (self.has_sides, value) {
             for side in sides.values() {
+                if side.is_object() {
+                    return Err("must be one value, or SOURCE,TARGET".into());
+                }
                 self.read(side)?;
             }
             return Ok(value.clone());

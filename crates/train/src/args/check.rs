@@ -1,8 +1,9 @@
 //! Checks of flags, and of the files that they name.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use training::error::{UsageError, unwritable};
 
@@ -28,6 +29,15 @@ pub fn needs(
 ) -> Result<(), UsageError> {
     let value = value.filter(|_| !is_given);
     reject(flag, value, &format!("needs {other}"))
+}
+
+/// Rejects a run that is named twice.
+pub fn check_different(runs: &[PathBuf]) -> Result<(), UsageError> {
+    let mut seen = HashSet::new();
+    let whole = |run: &PathBuf| run.canonicalize().unwrap_or_else(|_| run.clone());
+    let twice = runs.iter().find(|run| !seen.insert(whole(run)));
+    let twice = twice.map(|run| run.display());
+    reject("RUN", twice, "is named twice; name different runs")
 }
 
 /// Returns the folder of a file.

@@ -13,7 +13,11 @@ pub fn fit_flag_of(path: &str) -> Option<&'static str> {
 /// Returns the words that set a setting on the command line of `fit`: its flag, or `--set
 /// PATH=VALUE`. `None` for a setting that follows from others.
 pub fn fit_words(path: &str) -> Option<String> {
-    setting_at(path).filter(|setting| !setting.is_derived)?;
+    let setting = setting_at(path).filter(|setting| !setting.is_derived)?;
+    if let training::setting::Kind::Group(settings, _) = setting.kind {
+        // A group that is not used begins with its first setting.
+        return settings.first()?.flag.map(|flag| flag.name.into());
+    }
     let flag = fit_flag_of(path).map(String::from);
     flag.or_else(|| Some(format!("--set {path}=VALUE")))
 }
@@ -53,6 +57,19 @@ mod tests {
     use training::config::Schedule;
 
     use super::*;
+
+    #[test]
+    fn the_words_for_a_setting_can_be_given() {
+        for (path, words) in [
+            ("evaluation.by_length", Some("--eval-lengths")),
+            ("optimization.lora", Some("--lora-rank")),
+            ("data.lossy", Some("--set data.lossy=VALUE")),
+            ("data.pretrained", None),
+            ("model.max_len", None),
+        ] {
+            assert_eq!(fit_words(path).as_deref(), words, "{path}");
+        }
+    }
 
     #[test]
     fn causes_are_described_by_their_flags() {

@@ -16,6 +16,10 @@ use super::parse::{POSITIVE, number, whole_number};
 use super::search::{BeamArgs, check_generation};
 use super::trained::TrainedArgs;
 
+/// Flags of a beam search, which exclude those of sampling. A flag that needs `--sample` names them,
+/// too, because clap does not ask for a flag that is excluded itself.
+const BEAM: [&str; 3] = ["beam", "length_penalty", "alpha"];
+
 /// Flags of `generate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
@@ -57,19 +61,19 @@ pub struct GenerateArgs {
     #[arg(long, help_heading = "Search", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub n_best: Option<usize>,
     /// Draw tokens from the model's distribution
-    #[arg(long, help_heading = "Sampling", conflicts_with_all = ["beam", "length_penalty", "alpha"])]
+    #[arg(long, help_heading = "Sampling", conflicts_with_all = BEAM)]
     pub sample: bool,
     /// Divisor of the logits: above 1 more random, below 1 less; needs --sample [default: 1]
-    #[arg(long, help_heading = "Sampling", value_name = "X", requires = "sample", allow_negative_numbers = true, value_parser = number(POSITIVE))]
+    #[arg(long, help_heading = "Sampling", value_name = "X", requires = "sample", conflicts_with_all = BEAM, allow_negative_numbers = true, value_parser = number(POSITIVE))]
     pub temperature: Option<f64>,
     /// Draw from the N most likely tokens only; needs --sample
-    #[arg(long, help_heading = "Sampling", value_name = "N", requires = "sample", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, help_heading = "Sampling", value_name = "N", requires = "sample", conflicts_with_all = BEAM, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub top_k: Option<usize>,
     /// Draw only from the smallest set of tokens with this total probability; needs --sample
-    #[arg(long, help_heading = "Sampling", value_name = "P", requires = "sample", allow_negative_numbers = true, value_parser = number("a probability above 0 and at most 1, such as 0.9"))]
+    #[arg(long, help_heading = "Sampling", value_name = "P", requires = "sample", conflicts_with_all = BEAM, allow_negative_numbers = true, value_parser = number("a probability above 0 and at most 1, such as 0.9"))]
     pub top_p: Option<f64>,
     /// Seed of the samples, which also depend on the number of their line; needs --sample [default: 0]
-    #[arg(long, help_heading = "Sampling", value_name = "N", requires = "sample", allow_negative_numbers = true, value_parser = whole_number::<u64>)]
+    #[arg(long, help_heading = "Sampling", value_name = "N", requires = "sample", conflicts_with_all = BEAM, allow_negative_numbers = true, value_parser = whole_number::<u64>)]
     pub seed: Option<u64>,
     /// Minimum number of symbols of a target, without its end symbol [default: 0, or what the files
     /// of a pretrained model say]
@@ -104,13 +108,7 @@ pub struct GenerateArgs {
     #[arg(long, help_heading = "Output", requires = "json")]
     pub alignments: bool,
     /// File for the outputs, written whole or not at all [default: standard output]
-    #[arg(
-        long,
-        short,
-        help_heading = "Output",
-        value_name = "FILE",
-        conflicts_with = "stream"
-    )]
+    #[arg(long, short, help_heading = "Output", value_name = "FILE", conflicts_with_all = ["stream"])]
     pub output: Option<PathBuf>,
     /// Print each token as soon as it is generated, one source at a time
     #[arg(long, help_heading = "Output", conflicts_with_all = [

@@ -21,7 +21,7 @@ const VARIABLE: &str = "RAYON_NUM_THREADS";
 #[command(next_help_heading = "Options of every command")]
 pub struct GlobalArgs {
     /// Number of threads [default: the cores, divided among the processes]
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_within(1, MAX_THREADS))]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_within(1, MAX_THREADS as i64))]
     pub threads: Option<usize>,
     /// Print only results, warnings and errors
     #[arg(long, short, global = true)]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::ValueEnum;
 use clap::builder::{
     OsStringValueParser, PathBufValueParser, PossibleValue, PossibleValuesParser,
-    RangedU64ValueParser, TypedValueParser,
+    RangedI64ValueParser, TypedValueParser,
 };
 use serde::de::DeserializeOwned;
 use training::config::Preset;
@@ -23,8 +23,8 @@ pub fn whole_number<N: FromStr>(text: &str) -> Result<N, String> {
 }
 
 /// Returns a parser of whole numbers from `least` to `most`.
-pub fn whole_within(least: u64, most: u64) -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(least..=most)
+pub fn whole_within(least: i64, most: i64) -> RangedI64ValueParser<usize> {
+    RangedI64ValueParser::new().range(least..=most)
 }
 
 /// Description of a positive number, such as a factor.

@@ -137,6 +137,8 @@ pub fn check_generation(
 
 /// Converts an error about a generation setting, which is named by its flag.
 fn wrong(error: &ConfigError) -> UsageError {
-    let expected = format!("must be {}", error.expected);
+    let expected = error.expected.replace("max_length", "--max-length");
+    let expected = expected.replace("the beam's width", "--beam");
+    let expected = format!("must be {expected}");
     UsageError::argument(error.field, &error.value, expected)
 }

@@ -7,12 +7,16 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::Value;
 use training::config::differences::Settings;
-use training::config::{LengthsConfig, ModelSettings, RunConfig, all_settings};
+use training::config::{
+    LengthsConfig, LoraConfig, ModelSettings, OptimizerConfig, OptimizerKind, RunConfig,
+    all_settings,
+};
 use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
 use training::data::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
 use training::error::{UsageError, check_bounds};
 use training::setting::{Flag, Kind, Section, Setting, Tasks, on_line, shown};
 
+use super::check::needs;
 use super::parse::recorded_path;
 
 /// The headings of the help, in its order, each with the paths that its settings begin with. The
@@ -52,6 +56,14 @@ const ALSO: &[(&Setting, &Setting, Option<&str>)] = &[
     (TrainSettings::fields, ValidSettings::fields, None),
 ];
 
+/// The settings that name the files of the corpora.
+const CORPORA: [&Setting; 4] = [
+    TrainSettings::source,
+    TrainSettings::target,
+    ValidSettings::source,
+    ValidSettings::target,
+];
+
 /// Returns whether the flag of another setting in `given` sets the setting at `path` to `value`, too.
 pub fn follows(path: &str, value: &Value, given: &Settings) -> bool {
     ALSO.iter().any(|(flag, also, theirs)| {
@@ -79,9 +91,27 @@ impl Given {
     /// Returns the default settings of the task that is given. Without one, it is text if a corpus
     /// is given.
     pub fn defaults(&self) -> RunConfig {
-        let of_corpus = self.of(TrainSettings::source).map(|_| "text");
+        let is_corpus = |(setting, _)| CORPORA.contains(&setting);
+        let of_corpus = self.iter().any(is_corpus).then_some("text");
         let task = self.of(TASK).or(of_corpus).unwrap_or("copy");
         RunConfig::of_task(task).expect("the flag has tasks only")
+    }
+
+    /// Rejects flags that need another setting, which `config` does not have.
+    ///
+    /// # Errors
+    ///
+    /// The first such flag.
+    pub fn check_needs(&self, config: &RunConfig) -> Result<(), UsageError> {
+        let optimization = &config.optimization;
+        let is_adamw = optimization.optimizer.kind == OptimizerKind::AdamW;
+        let has_rank = optimization.lora.as_ref().is_some_and(|it| it.rank > 0);
+        let by_length = config.evaluation.by_length.as_ref();
+        let has_lengths = by_length.is_some_and(|it| !it.lengths.is_empty());
+        let check = |it: &Setting, other, is_given| needs(it.name(), self.of(it), other, is_given);
+        check(OptimizerConfig::weight_decay, "--optimizer adamw", is_adamw)?;
+        check(LoraConfig::alpha, "--lora-rank", has_rank)?;
+        check(LengthsConfig::sequences, "--eval-lengths", has_lengths)
     }
 
     /// Returns the settings in `config`, with those of the flags.
@@ -135,6 +165,7 @@ fn add_flags(
         let default = match (copy, text) {
             _ if !has_defaults => String::new(),
             _ if setting == TASK => " [default: text if a corpus is given, else copy]".into(),
+            _ if setting == TrainSettings::source => " [required]".into(),
             (Some(copy), Some(text)) if copy != text => {
                 format!(" [default: {copy}; text: {text}]")
             }
@@ -274,15 +305,7 @@ args!(
     /// The flags that name the files of the corpora.
     CorpusArgs,
     false,
-    |setting| {
-        [
-            TrainSettings::source,
-            TrainSettings::target,
-            ValidSettings::source,
-            ValidSettings::target,
-        ]
-        .contains(&setting)
-    }
+    |setting| CORPORA.contains(&setting)
 );
 
 args!(
@@ -300,7 +323,9 @@ impl LengthArgs {
     /// Wrong lengths, a number of sequences that is out of range, or `--sequences` without
     /// `--eval-lengths`.
     pub fn config(&self) -> Result<Option<LengthsConfig>, UsageError> {
-        let by_length = self.apply(RunConfig::copy())?.evaluation.by_length;
+        let config = self.apply(RunConfig::copy())?;
+        self.check_needs(&config)?;
+        let by_length = config.evaluation.by_length;
         by_length.as_ref().map_or(Ok(()), check_bounds)?;
         Ok(by_length)
     }

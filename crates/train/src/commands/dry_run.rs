@@ -59,8 +59,9 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
     line("memory", memory(config, parameters, trained))?;
     let (total, per_step) = (grouped(steps), grouped(tokens / STEPS));
     let schedule = &optimization.schedule;
-    let (peak, warmup) = (schedule.peak(config.model.d_model), schedule.warmup);
-    let rate = format!("learning rate {peak:.3e} at its peak, step {warmup}");
+    let highest = schedule.warmup.min(steps);
+    let rate = schedule.rate(highest, steps, config.model.d_model);
+    let rate = format!("learning rate {rate:.3e} at its highest, step {highest}");
     let text = format!("{total}, about {per_step} target tokens each; {rate}");
     line("steps", text)?;
     let [one, all] = [time, time * steps as f64].map(seconds);

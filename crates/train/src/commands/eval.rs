@@ -17,6 +17,7 @@ use super::trained::{Trained, load};
 use super::{lengths, translations};
 use crate::args::{EvalArgs, check_generation, reject, set};
 use crate::group::Group;
+use crate::metric;
 use crate::number::short;
 use crate::terminal::output;
 
@@ -61,8 +62,14 @@ pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
         asked.sequences = own.sequences;
     }
     let only_text = "is for runs of --task text; this one makes its sequences itself";
-    for (flag, file) in [("--pairs", &args.pairs), ("--source", &args.source)] {
-        reject(flag, file.as_ref().map(|file| file.display()), only_text)?;
+    for (flag, is_given) in [
+        ("--pairs", args.pairs.is_some()),
+        ("--source", args.source.is_some()),
+        ("--tokenize", args.metric.tokenize.is_some()),
+        ("--lower-case", args.metric.lower_case),
+        ("--lossy", args.lossy),
+    ] {
+        reject(flag, is_given.then_some(""), only_text)?;
     }
     let Some(asked) = by_length else {
         return of_split(args, &trained, method, group);
@@ -130,9 +137,9 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
     };
     output::json_or(args.json, &evaluation, || {
         format!(
-            "exact match {:.4}, token accuracy {:.4}, loss {} on {} {split} sequences, beam {}, step {}, {:.1} s",
-            evaluation.exact_match,
-            score.token_accuracy,
+            "{}, {}, loss {} on {} {split} sequences, beam {}, step {}, {:.1} s",
+            metric::named("exact_match", evaluation.exact_match),
+            metric::named("token_accuracy", score.token_accuracy),
             short(score.loss),
             examples.len(),
             evaluation.beam,
@@ -147,7 +154,7 @@ fn write(mut file: HypothesesFile, codec: &dyn Codec, decoded: &[Decoded]) -> Re
     for decoded in decoded {
         let source = codec.decode_source(&decoded.example.source);
         let reference = codec.decode_target(decoded.example.output(has_eos));
-        file.add(&source, &reference, &codec.decode_target(&decoded.output))?;
+        file.add(&source, &reference, &codec.decode_target(&decoded.output));
     }
     file.close()
 }

@@ -5,18 +5,19 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use training::collective::check_alike;
-use training::config::{ExecutionConfig, OptimizerConfig, OptimizerKind, RunConfig, file};
-use training::data::parallel::TokenizerConfig;
+use training::config::{ExecutionConfig, RunConfig, file};
+use training::data::parallel::{TextConfig, TokenizerConfig};
 use training::data::{self, DataConfig, Sides, TASK};
 use training::error::{Subject, UsageError};
 use training::pretrained::{Languages, PretrainedModel};
 use training::run::{RunFolder, TensorBoard};
+use training::setting::{Section, Setting};
 use transformer::weights::Layout;
 
 use super::dry_run;
 use super::lengths;
 use super::train::{begin_with, check_memory, new_trainer, open_device, train};
-use crate::args::{SETTING, SettingArgs, assignment, named, needs, preset, recorded_path, reject};
+use crate::args::{SETTING, SettingArgs, assignment, named, preset, recorded_path, reject};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
@@ -45,7 +46,7 @@ pub struct FitArgs {
     #[arg(long, value_name = "LAYOUT", help_heading = "Model", hide_short_help = true, conflicts_with = "from", value_parser = named::<Layout>())]
     pub family: Option<Layout>,
     /// A tokenizer.json for both sides, instead of a trained one
-    #[arg(long, value_name = "FILE", help_heading = "Tokeniser (for --task text)", hide_short_help = true, value_parser = recorded_path())]
+    #[arg(long, value_name = "FILE", help_heading = "Tokeniser (for --task text)", hide_short_help = true, conflicts_with_all = ["source_tokenizer_file", "target_tokenizer_file"], value_parser = recorded_path())]
     pub tokenizer_file: Option<String>,
     /// The model that training begins with.
     #[command(flatten, next_help_heading = "Pretrained model (for --task text)")]
@@ -79,11 +80,11 @@ pub struct PretrainedArgs {
     pub from: Option<String>,
     /// Language of the sources, such as eng_Latn, if the model is multilingual [default: the
     /// tokeniser's]
-    #[arg(long, value_name = "CODE", hide_short_help = true, requires = "from")]
+    #[arg(long, value_name = "CODE", hide_short_help = true, requires = "from", conflicts_with_all = ["preset", "config", "family"])]
     pub source_lang: Option<String>,
     /// Language of the targets, such as deu_Latn, if the model is multilingual [default: the
     /// model's]
-    #[arg(long, value_name = "CODE", hide_short_help = true, requires = "from")]
+    #[arg(long, value_name = "CODE", hide_short_help = true, requires = "from", conflicts_with_all = ["preset", "config", "family"])]
     pub target_lang: Option<String>,
 }
 
@@ -125,8 +126,7 @@ impl FitArgs {
     /// Names a setting that no flag has given by its key in the file of `--config`.
     pub fn name_in_file(&self, mut error: UsageError) -> UsageError {
         if let (Subject::Setting(setting), Some(file)) = (&error.subject, &self.config) {
-            let is_given = self.set.iter().any(|(path, _)| path == setting.path)
-                || self.settings.of(setting).is_some()
+            let is_given = self.gives(setting)
                 || self.tokenizer_file.is_some() && setting.path.starts_with("data.tokenizer.");
             if !is_given {
                 error.subject = Subject::Other(format!("{}: {}", file.display(), setting.path));
@@ -135,28 +135,34 @@ impl FitArgs {
         error
     }
 
+    /// Returns whether a flag of the setting, or `--set`, gives it a value.
+    fn gives(&self, setting: &Setting) -> bool {
+        let is_it = |path: &str| {
+            let rest = path.strip_prefix(setting.path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        };
+        self.settings.of(setting).is_some() || self.set.iter().any(|(path, _)| is_it(path))
+    }
+
     /// Rejects flags without an effect.
     fn check_effect(&self, config: &RunConfig) -> Result<(), UsageError> {
         if let DataConfig::Text(text) = &config.data {
             let tokenizer = &text.tokenizer;
             let has_files = tokenizer.source_file.is_some() && tokenizer.target_file.is_some();
-            let of_training = [
-                TokenizerConfig::kind,
-                TokenizerConfig::vocab_size,
-                TokenizerConfig::joint,
-                TokenizerConfig::lower_case,
-            ];
-            let mut given = self.settings.iter();
-            if let Some((setting, _)) = given.find(|(it, _)| of_training.contains(it))
-                && (text.pretrained.is_some() || has_files)
-            {
+            let files = [TokenizerConfig::source_file, TokenizerConfig::target_file];
+            let mut settings = TokenizerConfig::SETTINGS.iter();
+            let of_training = settings.find(|it| !files.contains(it) && self.gives(it));
+            if let (Some(setting), true) = (of_training, text.pretrained.is_some() || has_files) {
                 let expected = "is for tokenisers that are trained, but both sides have one";
                 return Err(UsageError::setting(setting, "", expected));
             }
+            let share = TextConfig::valid_share;
+            if self.gives(share) && text.has_validation_corpus() {
+                let expected = "is for runs without --valid-source, whose pairs are all used";
+                return Err(UsageError::setting(share, text.valid_share, expected));
+            }
         }
-        let decay = self.settings.of(OptimizerConfig::weight_decay);
-        let is_decayed = config.optimization.optimizer.kind == OptimizerKind::AdamW;
-        needs("--weight-decay", decay, "--optimizer adamw", is_decayed)
+        self.settings.check_needs(config)
     }
 
     /// Returns the settings of the model of `--from`, which the flags override. Sources and targets
@@ -239,7 +245,7 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let given = begin_with(&mut config, given)?;
     lengths::at_end(&config, dataset.as_deref())?;
     let device = open_device(&config, group)?;
-    if dataset.is_none() && !args.dry_run && group.is_first() {
+    if !args.dry_run && group.is_first() {
         RunFolder::check(run_dir, &caches)?;
     }
     let size = config.evaluation.validation_size;
@@ -250,14 +256,15 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     check_memory(&config, dataset.as_ref(), group)?;
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
-    if dataset.batches_per_epoch().is_some() && 2 * warmup > steps {
-        let tiny = RunConfig::text("tiny").model.d_model;
-        let is_large = config.model.d_model > tiny && args.preset.as_deref() != Some("tiny");
-        let is_large = is_large && given.is_none();
-        let preset = if is_large { "--preset tiny, " } else { "" };
-        output::warn(&format!(
-            "the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try {preset}a smaller --warmup, more --epochs or smaller --batch-tokens"
-        ));
+    if 2 * warmup > steps {
+        let rises = match warmup > steps {
+            true => {
+                format!("all {steps} steps, and does not reach its peak, that of --warmup {warmup}")
+            }
+            false => format!("--warmup {warmup} of {steps} steps"),
+        };
+        let advice = "try a smaller --warmup or more steps, and for few pairs --preset tiny or smaller --batch-tokens";
+        output::warn(&format!("the learning rate rises for {rises}; {advice}"));
     }
     if args.dry_run {
         dry_run::run(&config, dataset.as_ref(), &device)?;

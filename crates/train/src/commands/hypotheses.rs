@@ -1,14 +1,13 @@
 //! The file to which `eval --hypotheses` writes the outputs.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek, Write};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
 use training::data::parallel::is_json_lines;
 use training::error::UsageError;
-use training::files::write_whole_by;
+use training::files::write_whole;
 use training::inference::one_line;
 use training::run::layout::check_output;
 
@@ -16,45 +15,10 @@ use crate::args::folder_of;
 
 const FLAG: &str = "--hypotheses";
 
-/// An output that becomes a file whole or not at all. Until then, it has no name, so that nothing
-/// is left behind if a signal ends the process.
-pub(super) struct WholeFile {
-    path: PathBuf,
-    unnamed: BufWriter<File>,
-}
-
-impl WholeFile {
-    /// Begins the output for a path. What the path names is not changed yet.
-    pub(super) fn create(path: &Path) -> io::Result<Self> {
-        let is_device = path.exists() && !path.is_file();
-        let unnamed = if is_device {
-            tempfile::tempfile()?
-        } else {
-            tempfile::tempfile_in(folder_of(path))?
-        };
-        Ok(Self {
-            path: path.into(),
-            unnamed: BufWriter::new(unnamed),
-        })
-    }
-
-    /// Adds text to the output.
-    pub(super) fn add(&mut self, text: &str) -> io::Result<()> {
-        self.unnamed.write_all(text.as_bytes())
-    }
-
-    /// Writes the file.
-    pub(super) fn close(self) -> io::Result<()> {
-        let mut whole = self.unnamed.into_inner()?;
-        whole.rewind()?;
-        let copy = |mut file: &File| io::copy(&mut whole, &mut file).map(drop);
-        write_whole_by(&self.path, copy)
-    }
-}
-
-/// A file of hypotheses, one per line.
+/// A file of hypotheses, one per line, which is written whole or not at all.
 pub(super) struct HypothesesFile {
-    file: WholeFile,
+    path: PathBuf,
+    lines: String,
     is_json: bool,
 }
 
@@ -80,7 +44,7 @@ pub(super) fn check_outputs<'a>(
     } else if path.extension().is_some_and(|extension| extension == "gz") {
         "must be a name without .gz, since the file is not compressed"
     } else if path.is_dir() {
-        "is a folder; name a file"
+        "cannot be written: it is a folder"
     } else if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
         "is read-only; name another file"
     } else if inputs.into_iter().any(same) {
@@ -108,31 +72,30 @@ impl HypothesesFile {
         check_outputs(FLAG, path, inputs)?;
         let wrong =
             |error| UsageError::new(FLAG, path.display(), format!("cannot be written ({error})"));
+        // The file is written at the end, but its folder is tried now.
+        tempfile::tempfile_in(folder_of(path)).map_err(wrong)?;
         Ok(Some(Self {
-            file: WholeFile::create(path).map_err(wrong)?,
+            path: path.into(),
+            lines: String::new(),
             is_json: is_json_lines(path),
         }))
     }
 
-    /// Writes a line for an example. The line has the hypothesis and, in JSON Lines, also the
-    /// source and the reference.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
-    pub(super) fn add(&mut self, source: &str, reference: &str, hypothesis: &str) -> Result<()> {
+    /// Adds a line for an example. The line has the hypothesis and, in JSON Lines, also the source
+    /// and the reference.
+    pub(super) fn add(&mut self, source: &str, reference: &str, hypothesis: &str) {
         let line = if self.is_json {
-            serde_json::to_string(&Record {
+            let record = Record {
                 source,
                 reference,
                 hypothesis,
-            })?
+            };
+            serde_json::to_string(&record).expect("it is plain data")
         } else {
             // A line break within an output would shift the lines after it.
             one_line(hypothesis)
         };
-        let written = self.file.add(&(line + "\n"));
-        written.with_context(|| unwritable(&self.file.path))
+        self.lines += &(line + "\n");
     }
 
     /// Writes the file.
@@ -141,11 +104,7 @@ impl HypothesesFile {
     ///
     /// If the file cannot be written.
     pub(super) fn close(self) -> Result<()> {
-        let path = self.file.path.clone();
-        self.file.close().with_context(|| unwritable(&path))
+        let written = write_whole(&self.path, self.lines.as_bytes());
+        written.with_context(|| format!("{FLAG} {} cannot be written", self.path.display()))
     }
-}
-
-fn unwritable(path: &Path) -> String {
-    format!("{FLAG} {} cannot be written", path.display())
 }

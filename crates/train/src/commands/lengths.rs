@@ -8,6 +8,7 @@ use training::evaluation::{ByLength, LengthScore, LengthSettings, lengthened};
 use transformer::generate::{GenerateConfig, Method};
 
 use crate::args::check_generation;
+use crate::metric;
 use crate::terminal::output;
 
 /// Returns the settings of the evaluation by length at the end of training; `None` if the run does
@@ -84,7 +85,8 @@ pub(super) fn report(
 }
 
 fn line(row: &LengthScore) -> String {
-    let share = |share: Option<f64>| share.map_or("-".into(), |share| format!("{share:.4}"));
+    let share =
+        |share: Option<f64>| share.map_or("-".into(), |share| metric::text("exact_match", share));
     let mark = if row.trained { "  trained" } else { "" };
     let (exact, tokens) = (share(row.exact_match), share(row.token_accuracy));
     let LengthScore {
@@ -103,7 +105,7 @@ mod tests {
             length: 16,
             sequences: 250,
             exact_match: Some(1.0),
-            token_accuracy: Some(0.98765),
+            token_accuracy: Some(0.987_65),
             trained: true,
         };
         let expected = "    16        250       1.0000          0.9877  trained";

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
-use training::data::SYNTHETIC_TASKS;
+use training::config::RunConfig;
 use training::error::shortened;
 
 use super::cli::{Cli, complete};
@@ -92,13 +92,18 @@ fn hint(
                     "a resumed run keeps its settings; begin a new run with `train fit {flag}`"
                 ));
             }
+            if RunConfig::of_task(given).is_some()
+                && command.is_some_and(|command| command.get_name() == "fit")
+            {
+                return Some(format!("use --task {given}"));
+            }
             let similar = context(error, ContextKind::SuggestedArg)?;
             Some(format!("similar: {similar}"))
         }
         ErrorKind::InvalidSubcommand => {
             let given = context(error, ContextKind::InvalidSubcommand)?;
             let given = given.to_lowercase();
-            if SYNTHETIC_TASKS.iter().any(|task| task.name == given) || given == "text" {
+            if RunConfig::of_task(&given).is_some() {
                 return Some(format!("use `train --task {given}`"));
             }
             let (_, name) = COMMANDS.iter().find(|(known, _)| *known == given)?;

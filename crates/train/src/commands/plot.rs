@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use training::error::{UsageError, quote};
+use training::positions::max_tokens;
 use training::run::RunData;
 use training::run::checkpoint::TrainedRun;
 use training::run::layout::{PICTURES, check_names, check_output};
 
 use crate::args::flags::describe;
-use crate::args::{needs, run_folder};
+use crate::args::{check_different, needs, reject, run_folder};
 use crate::device::DeviceName;
 use crate::plot::attention::{attention_maps, example_source};
 use crate::plot::{AttentionMaps, Plot, Progress, RunPlot};
@@ -83,6 +84,7 @@ impl PlotArgs {
 /// written.
 pub fn run(args: &PlotArgs) -> Result<()> {
     args.check()?;
+    check_different(&args.runs)?;
     if let Some(folder) = &args.output {
         check_output("output", folder)?;
     }
@@ -135,6 +137,10 @@ fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec
             example_source(dataset, trained.config.seed).ok_or_else(wrong)?
         }
     };
+    let (found, most) = (source.len(), max_tokens(&trained.config.model));
+    let words = args.source.as_ref().filter(|_| found > most);
+    let expected = format!("has {found} symbols, more than the {most} that this model can take");
+    reject("--source", words.map(|words| quote(words)), &expected)?;
     let name = format!("{}, step {}", run.name, trained.step);
     attention_maps(&trained.model, dataset, &source, &name)
 }

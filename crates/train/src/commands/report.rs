@@ -1,20 +1,19 @@
 //! `train report`: write runs as one HTML page.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use burn::tensor::Device;
 use clap::Args;
-use training::error::UsageError;
 use training::files::{replace_whole, write_whole};
-use training::pretrained::is_pretrained;
 use training::run::checkpoint::CheckpointSelector;
 use training::run::layout::check_output;
-use training::run::{RunData, labels, unusable};
+use training::run::{RunData, labels};
 
 use crate::args::flags::describe;
-use crate::args::{folder_of, reject, run_folder, unwritable_output, whole_within};
+use crate::args::{
+    check_different, folder_of, reject, run_folder, unwritable_output, whole_within,
+};
 use crate::device::DeviceName;
 use crate::report::{Examined, RunReport, page};
 use crate::terminal::output;
@@ -59,18 +58,19 @@ impl ReportArgs {
 /// The flags are wrong, a run cannot be read, a device given by `--backend` does not start, or the
 /// page cannot be written.
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
+    check_different(&args.runs)?;
     let path = args.path();
     let folder = path.is_dir().then(|| path.display());
     let expected = "is a folder; name a file, such as report.html";
     reject("--output", folder, expected)?;
     check_output("output", &path)?;
-    let end = path.extension().map(OsStr::to_ascii_lowercase);
-    let is_page = end.is_some_and(|end| end == "html" || end == "htm");
+    let name = path.to_string_lossy().to_lowercase();
+    let is_page = [".html", ".htm"].iter().any(|end| name.ends_with(end));
     let other = (!is_page).then(|| path.display());
     let expected = "must have a name that ends with .html, as the page is HTML";
     reject("--output", other, expected)?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
-    let runs = args.runs.iter().map(|folder| read(folder));
+    let runs = args.runs.iter().map(|folder| RunData::read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
     let device = match backend.open() {
         _ if args.examples == 0 => Err("--examples is 0".into()),
@@ -91,14 +91,6 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
         }
     }
     output::result(&path.display().to_string())
-}
-
-fn read(folder: &Path) -> Result<RunData, UsageError> {
-    if is_pretrained(folder) {
-        let what = "is a Hugging Face model, not a run: `train import` makes a run of it";
-        return Err(unusable(folder, what));
-    }
-    RunData::read(folder)
 }
 
 fn examine(args: &ReportArgs, folder: &Path, device: &Device) -> Result<Examined, String> {

@@ -38,7 +38,8 @@ pub(super) fn report(
     summary: &Summary,
 ) -> Result<()> {
     let samples = if output::is_quiet() { 0 } else { SHOWN };
-    let (step, steps, seconds) = (summary.model_step, summary.steps, summary.train_seconds);
+    let (step, seconds) = (summary.model_step, summary.train_seconds);
+    let steps = config.optimization.steps;
     let took = format!("step {step} of {steps}, {seconds:.1} s of training");
     for (index, decoded) in test.decoded.iter().enumerate().take(samples) {
         // A good translation is rarely the same as its reference.
@@ -60,8 +61,9 @@ pub(super) fn report(
         ))?;
     } else {
         output::result(&format!(
-            "exact match {:.4} on {} unseen sequences, {took}",
-            summary.exact_match, summary.sequences
+            "{} on {} unseen sequences, {took}",
+            metric::named("exact_match", summary.exact_match),
+            summary.sequences
         ))?;
     }
     let (folder, group) = (finished.folder.path(), group.collective());

@@ -52,6 +52,9 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let (before, _) = read_config(&args.run)?;
     let mut config = args.corpora.apply(before.clone())?;
     if let (DataConfig::Text(text), DataConfig::Text(before)) = (&mut config.data, before.data) {
+        if args.corpora.iter().next().is_some() {
+            text.check_targets()?;
+        }
         // Where sources alone have moved, their targets are where they were.
         let (train, valid) = (before.train.target, before.valid.target);
         text.train.target = text.train.target.take().or(train);

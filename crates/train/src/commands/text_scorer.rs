@@ -60,7 +60,7 @@ impl TextScorer {
         let hypothesis = &case(hypothesis)[..];
         let references: Vec<String> = references.iter().map(|text| case(text)).collect();
         let references: Vec<&str> = references.iter().map(String::as_str).collect();
-        let tokenizer = self.metric.tokenize;
+        let tokenizer = self.metric.tokenize.unwrap_or_default();
         self.bleu
             .add(&BleuCounts::of_segment(hypothesis, &references, tokenizer));
         self.chrf
@@ -96,7 +96,7 @@ impl TextScorer {
             "mixed"
         };
         let begin = format!("nrefs:{}|case:{case}", self.n_references);
-        let tokenizer = self.metric.tokenize.name();
+        let tokenizer = self.metric.tokenize.unwrap_or_default().name();
         Scores {
             segments: self.segments,
             bleu: found.score,

@@ -10,6 +10,7 @@ use training::data::DataConfig;
 use training::data::parallel::{Tokenizer, TokenizerPair};
 use training::error::{UsageError, quote};
 use training::inference::{Line, Unreadable, one_line};
+use training::pretrained::is_pretrained;
 use training::run::read_config;
 
 use crate::args::{InputArgs, name_of, run_folder};
@@ -18,7 +19,7 @@ use crate::terminal::output;
 /// Flags of `tokenize`.
 #[derive(Clone, Debug, Args)]
 pub struct TokenizeArgs {
-    /// Folder of a run, `latest`, or a tokenizer.json
+    /// Folder of a run or of a Hugging Face model, `latest`, or a tokenizer.json
     #[arg(value_name = "TOKENIZER", value_parser = run_folder())]
     pub tokenizer: PathBuf,
     /// Tokeniser of the run to use [default: source]
@@ -101,16 +102,18 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
 
 /// Opens the tokeniser in a file, or that of one side of a run.
 fn open(args: &TokenizeArgs) -> Result<Arc<Tokenizer>> {
-    let path = &args.tokenizer;
+    let of_model = args.tokenizer.join("tokenizer.json");
+    let is_pretrained = is_pretrained(&args.tokenizer);
+    let path = if is_pretrained {
+        &of_model
+    } else {
+        &args.tokenizer
+    };
     let wrong = |what: &str| UsageError::new("TOKENIZER", path.display(), what);
     if !path.is_dir() {
         if let Some(side) = args.side {
             let expected = "needs the folder of a run, which has two tokenisers";
             return Err(UsageError::new("--side", name_of(side), expected).into());
-        }
-        if !path.exists() {
-            let what = "does not exist; name the folder of a run, or a tokenizer.json";
-            return Err(wrong(what).into());
         }
         return Ok(Arc::new(Tokenizer::read(path)?));
     }

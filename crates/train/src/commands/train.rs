@@ -10,6 +10,7 @@ use training::error::UsageError;
 use training::evaluation;
 use training::memory::{MachineMemory, TrainingMemory};
 use training::pretrained::{Languages, PretrainedModel};
+use training::run::quoted;
 use training::run::{Observer, RunFolder, Summary, TensorBoard};
 use training::setting::{Section, shown};
 use training::trainer::{Ending, Finished, Trainer, device_of};
@@ -187,7 +188,8 @@ pub(super) fn train(
                 "stopped after step {step} by {by}; the step is saved in {}; resume with",
                 checkpoint.display()
             ));
-            output::note(&format!("  train resume {}", path.display()));
+            let run = quoted(&path.display().to_string());
+            output::note(&format!("  train resume {run}"));
             Ok(Exit::stopped_by(&by))
         }
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Result;
 use serde::Serialize;
 use training::collective::Collective;
-use training::data::parallel::{Corpus, Pair, ParallelDataset, ReadOptions, TextConfig};
+use training::data::parallel::{self, Corpus, Pair, ParallelDataset, ReadOptions, TextConfig};
 use training::data::{Codec, Example};
 use training::error::{Subject, UsageError};
 use training::evaluation;
@@ -21,8 +21,9 @@ use transformer::generate::{GenerateConfig, GenerateError, Method};
 use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
 use super::trained::Trained;
-use crate::args::{EvalArgs, check_generation, set};
+use crate::args::{EvalArgs, check_generation, needs, set};
 use crate::group::Group;
+use crate::metric;
 use crate::number::short;
 use crate::terminal::{LineProgress, output};
 
@@ -59,12 +60,19 @@ pub(super) fn run(
                     or with --pairs";
         return Err(unusable(&args.trained.run, what).into());
     }
+    let lossy = args.lossy.then_some("");
+    needs("--lossy", lossy, "--source or --pairs", file.is_some())?;
+    let is_json = args.pairs.as_deref().is_some_and(parallel::is_json_lines);
+    let fields = args.fields.as_ref().map(|fields| fields.join(","));
+    needs("--fields", fields, "--pairs of JSON Lines", is_json)?;
+    let fields = args.fields.as_ref().or(config.train.fields.as_ref());
+    let fields = fields.or(config.valid.fields.as_ref());
     let corpus = match file {
         None => config.validated_corpus().clone(),
         Some(file) => Corpus {
             source: file.clone(),
             target: args.target.clone(),
-            fields: args.fields.clone().or(config.train.fields.clone()),
+            fields: fields.cloned(),
         },
     };
     let shown = corpus.source.display();
@@ -130,7 +138,7 @@ pub(super) fn run(
             let hypothesis = output.map_or(String::new(), |output| codec.decode_target(output));
             scorer.add(&hypothesis, &[&pair.target]);
             if let Some(file) = &mut hypotheses {
-                file.add(&pair.source, &pair.target, &hypothesis)?;
+                file.add(&pair.source, &pair.target, &hypothesis);
             }
         }
         let tokens_of = |example: &Example| example.source.len().max(example.target.len() - 1);
@@ -175,11 +183,11 @@ pub(super) fn run(
     };
     output::json_or(args.json, &evaluation, || {
         format!(
-            "{}\nloss {}, perplexity {:.2} a token, token accuracy {:.4}\nbeam {}, step {}, {:.1} s",
+            "{}\nloss {}, perplexity {:.2} a token, {}\nbeam {}, step {}, {:.1} s",
             evaluation.scores.text(),
             short(loss),
             evaluation.perplexity,
-            evaluation.token_accuracy,
+            metric::named("token_accuracy", evaluation.token_accuracy),
             evaluation.beam,
             run.step,
             evaluation.seconds
@@ -198,6 +206,7 @@ fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
         let is_it = |file: &PathBuf| file.display().to_string() == error.value;
         if error.subject == Subject::Other("corpus".into()) && file.as_ref().is_some_and(is_it) {
             error.subject = Subject::Other(flag.into());
+            error.expected = error.expected.replace("--set data.lossy=true", "--lossy");
         }
     }
     error

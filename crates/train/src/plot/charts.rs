@@ -102,7 +102,8 @@ impl RunPlot {
             _ => score.token_accuracy,
         };
         let point = |score: &LengthScore| Some((score.length as f64, value(score)?));
-        run.lengths.iter().filter_map(point).collect()
+        let scores = run.lengths.iter().flat_map(|it| &it.lengths);
+        scores.filter_map(point).collect()
     }
 
     /// Draws the curves of one run or several. Returns `None` if the runs have no data for them.
@@ -131,6 +132,9 @@ impl RunPlot {
                 1 => format!("{what}, run {}", runs[first[0]].name),
                 _ => format!("{what} of {count} seeds"),
             };
+            if let (Self::Lengths, 1, Some(of)) = (self, count, runs[first[0]].lengths_of()) {
+                title += &format!(", {of}");
+            }
             for field in fields {
                 let label = metric::label(field);
                 lines.extend(self.lines(runs, group, field, label.into(), None, progress));
@@ -172,7 +176,8 @@ impl RunPlot {
             Some(best) if count == 1 => format!("best checkpoint (step {})", grouped(best.step)),
             _ => "best checkpoint".into(),
         };
-        let trained = runs.iter().flat_map(|run| &run.lengths);
+        let lengths = runs.iter().flat_map(|run| &run.lengths);
+        let trained = lengths.flat_map(|it| &it.lengths);
         let trained = trained.filter(|score| score.trained && self == Self::Lengths);
         let trained = trained.map(|score| score.length as f64);
         let band = trained

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use training::run::RunData;
+use training::run::quoted;
 use training::setting::shown;
 
 use super::examples::Examined;
@@ -52,15 +53,16 @@ impl RunReport {
         let has_curves = !run.curves.get("learning_rate").is_empty();
         let has_evaluation = !run.curves.get("valid_loss").is_empty();
         let has_attention = examined.as_ref().is_ok_and(Examined::has_attention);
-        let folder = run.folder.display();
+        let folder = quoted(&run.folder.display().to_string());
         let why = examined.as_ref().err();
         let notes = [
             (!has_curves).then(|| "There are no curves: the run has taken no steps.".into()),
             (has_curves && !has_evaluation)
                 .then(|| "There are no validation curves: the run has not been evaluated.".into()),
-            (run.lengths.is_empty() && !run.is_of_texts()).then(|| {
+            (run.lengths.is_none() && !run.is_of_texts()).then(|| {
                 format!("There is no exact match by length: `train eval {folder} --eval-lengths 1..32` measures it.")
             }),
+            run.lengths_of().map(|of| format!("The exact match by length is that of {of}.")),
             run.results.is_empty().then(|| {
                 "There are no scores of the trained model: training has not ended.".into()
             }),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use training::run::checkpoint::Checkpoints;
-use training::run::environment::quoted;
+use training::run::quoted;
 use training::run::record_stop;
 
 use super::{output, screen};

@@ -81,7 +81,7 @@ fn the_hypotheses_of_a_split_are_written() {
     let table = "
         --hypotheses no/such/folder | --hypotheses no/such/folder
         --hypotheses - | --hypotheses -
-        --hypotheses . | --hypotheses . | is a folder
+        --hypotheses . | --hypotheses . | it is a folder
         --hypotheses h --eval-lengths 4 | --hypotheses
         --no-repeat-ngram 2 --eval-lengths 4 | --no-repeat-ngram";
     all_rejected(folder, "eval run", table);

@@ -47,15 +47,9 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     assert_eq!(objects(&again), lengths_of(&of_resumed));
     assert_eq!(json(&file), of_resumed);
     let row = of_fit[0]["lengths"][0].as_object().unwrap();
-    let fields: Vec<&String> = row.keys().collect();
-    let expected = [
-        "exact_match",
-        "length",
-        "sequences",
-        "token_accuracy",
-        "trained",
-    ];
-    assert_eq!(fields, expected);
+    let fields: Vec<&str> = row.keys().map(String::as_str).collect();
+    let expected = "exact_match length sequences token_accuracy trained";
+    assert_eq!(fields.join(" "), expected);
 
     // A length that is measured later is added to the file. Without `--sequences`, the number of
     // sequences per length is that of the run.
@@ -76,9 +70,9 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     );
     assert_eq!(table.lines().count(), 9, "{table}");
     let with_beam = json(&file);
-    assert_eq!(with_beam[0], of_run[0]);
-    assert_eq!(with_beam[1]["method"]["width"], 2);
-    let rows = with_beam[1]["lengths"].as_array().unwrap();
+    assert_eq!(with_beam[1], of_run[0]);
+    assert_eq!(with_beam[0]["method"]["width"], 2);
+    let rows = with_beam[0]["lengths"].as_array().unwrap();
     assert_eq!(lengths(rows), [1, 2, 3, 4, 5, 6, 7, 8]);
     // There are only nine sequences of one symbol, fewer than 250, and only some of them are held
     // out.
@@ -86,6 +80,21 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     assert_eq!(rows[7]["sequences"], 250);
     assert_eq!(rows[4]["trained"], true);
     assert_eq!(rows[5]["trained"], false);
+
+    // Plots show the newest evaluation of the run's model, and say if there is only another one.
+    let title = || {
+        run(folder, "plot runs/copy-1 --only lengths");
+        std::fs::read_to_string(folder.join("runs/copy-1/pictures/lengths.svg")).unwrap()
+    };
+    let own = format!("step {steps}, test split, beam 2");
+    assert!(title().contains(&own));
+    run(folder, "eval runs/copy-1 --eval-lengths 3 --checkpoint 12");
+    assert!(title().contains(&own));
+    let mut all = json(&file);
+    assert_eq!(all[0]["step"], 12);
+    all.as_array_mut().unwrap().truncate(1);
+    std::fs::write(&file, all.to_string()).unwrap();
+    assert!(title().contains("step 12, test split; the run's model is step 13"));
 }
 
 #[test]

@@ -74,7 +74,10 @@ fn a_run_has_all_its_plots() {
         ("learning_rate", "Learning rate, run trained"),
         ("gradient_norm", "Gradient norm, run trained"),
         ("throughput", "Throughput, run trained"),
-        ("lengths", "Exact match by length, run trained"),
+        (
+            "lengths",
+            "Exact match by length, run trained, step 30, test split",
+        ),
         (
             "attention-encoder",
             "Encoder self-attention, run trained, step 30",

@@ -215,17 +215,10 @@ fn the_learning_rate_is_the_peak_of_the_schedule() {
 #[test]
 fn any_setting_can_be_set_by_its_path() {
     let folder = tempfile::tempdir().unwrap();
+    #[rustfmt::skip]
     let flags = [
-        "--d-model",
-        "32",
-        "--set",
-        "optimization.optimizer.beta_2=0.99",
-        "--set",
-        "model.d_model=16",
-        "--set",
-        "checkpointing.seconds=null",
-        "--learning-rate",
-        "0.01",
+        "--d-model", "32", "--set", "optimization.optimizer.beta_2=0.99", "--set",
+        "model.d_model=16", "--set", "checkpointing.seconds=null", "--learning-rate", "0.01",
     ];
     let config = config_of(folder.path(), &flags);
     assert_eq!(config["optimization"]["optimizer"]["beta_2"], 0.99);
@@ -288,14 +281,9 @@ fn a_dry_run_measures_and_writes_nothing() {
 
     let lines: String = (0..60).map(|n| format!("ein {n}\tone {n}\n")).collect();
     fs::write(path.join("a.tsv"), lines).unwrap();
+    #[rustfmt::skip]
     let flags = [
-        "--dry-run",
-        "--train",
-        "a.tsv",
-        "--preset",
-        "tiny",
-        "--cache",
-        "cache",
+        "--dry-run", "--train", "a.tsv", "--preset", "tiny", "--cache", "cache",
     ];
     let stdout = printed(path, &flags);
     assert!(stdout.contains("batches an epoch"), "{stdout}");

@@ -57,6 +57,11 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
             .output();
         succeed(&output.unwrap());
     }
+    // Commands that are printed can be typed.
+    let report = ["report", "my runs/a", "--examples", "0"];
+    let report = train(folder.path()).args(report).output().unwrap();
+    let command = "`train eval 'my runs/a' --eval-lengths 1..32`";
+    assert!(text(&report.stderr).contains(command));
     // Evaluation and plots do not change how the run ended.
     assert_eq!(status(&run), expected);
     let more = ["resume", "my runs/a", "--steps", "15"];
@@ -78,6 +83,7 @@ fn a_run_that_ends_early_says_why() {
         "{found}"
     );
     assert!(text(&first.stderr).contains(&format!(": {found}\n")));
+    assert!(text(&first.stdout).contains(&format!("step {step} of 2000, ")));
     // A run that was killed in the final test keeps the reason for which training ended.
     std::fs::remove_file(run.join("summary.json")).unwrap();
     let resumed = output(folder.path(), "resume target");

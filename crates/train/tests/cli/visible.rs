@@ -50,31 +50,18 @@ fn poison(value: &mut Value, kept: &[&str]) {
     }
 }
 
+#[rustfmt::skip]
 const COMMANDS: [&str; 24] = [
-    "runs .",
-    "runs . --json",
-    "runs RUN",
-    "compare RUN other",
-    "compare RUN other --json",
-    "report RUN other --output page.html",
-    "plot RUN",
-    "eval RUN",
-    "eval RUN --json",
-    "generate RUN",
-    "generate RUN --json",
-    "tokenize RUN",
-    "resume RUN",
-    "fit --config RUN/config.json --dry-run",
-    "fit --config RUN/config.json --run-dir RUN/new/RUN",
-    "fit --task text --train RUN/a --valid RUN/b",
-    "inspect RUN",
+    "runs .", "runs . --json", "runs RUN", "compare RUN other", "compare RUN other --json",
+    "report RUN other --output page.html", "plot RUN", "eval RUN", "eval RUN --json",
+    "generate RUN", "generate RUN --json", "tokenize RUN", "resume RUN",
+    "fit --config RUN/config.json --dry-run", "fit --config RUN/config.json --run-dir RUN/new/RUN",
+    "fit --task text --train RUN/a --valid RUN/b", "inspect RUN",
     "inspect RUN/checkpoints/step-12/model.safetensors",
     "export RUN --layout torch-nn --output RUN.safetensors",
-    "export RUN --layout torch-nn --folder RUN-folder",
-    "import RUN --run-dir imported",
+    "export RUN --layout torch-nn --folder RUN-folder", "import RUN --run-dir imported",
     "fit --from RUN --train RUN/a --valid RUN/b --steps 1",
-    "score RUN/config.json RUN/status.json",
-    "presets RUN",
+    "score RUN/config.json RUN/status.json", "presets RUN",
 ];
 
 #[test]

@@ -154,6 +154,10 @@ pub(super) fn assign(
 /// Returns the message for a path that is not a setting. It names the most similar paths or, if no
 /// path is similar, the top-level keys.
 pub(super) fn not_a_setting(table: &[&'static Setting], path: &str) -> String {
+    let begin = format!("{path}.");
+    if let Some(inside) = table.iter().find(|known| known.path.starts_with(&begin)) {
+        return format!("must be a group of settings, such as {inside}");
+    }
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let distance = |known: &str| {
         let of_name = strsim::damerau_levenshtein(&last(known), &last(path));
@@ -244,6 +248,7 @@ mod tests {
             model.max_len=9 =>  9: follows from the task and its data
             execution.fused=1 =>  1: must be true or false
             model.d_model=1.5 =>  1.5: must be a whole number
+            model=3 => : must be a group of settings, such as model.n_encoder_layers
             optimization.ema=much =>  much: must be above 0
             optimization.ema=nan =>  nan: must be above 0
             model.positions=round =>  round: must be one of sinusoidal, sinusoidal-halves

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::assign::{assign, not_a_setting};
 use super::differences::flat;
 use super::run::{RunConfig, find};
+use crate::data::TASK;
 use crate::error::{UsageError, quote};
 use crate::files::read_regular;
 use crate::files::unique::Unique;
@@ -14,6 +15,9 @@ use crate::setting::shown;
 
 /// Maximum size of a configuration file, in MiB.
 const LARGEST: u64 = 16;
+
+/// What an error says of the configuration of a Hugging Face model.
+pub(crate) const OF_HUGGING_FACE: &str = "belongs to a Hugging Face model, not to a run: `train import FOLDER --run-dir RUN` makes a run of its folder";
 
 /// Reads a configuration file, such as a run's `config.json`. Missing settings get the defaults of
 /// the file's task, which is `copy` if the file has none. Relations between values are not checked.
@@ -48,7 +52,9 @@ fn not_toml(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| 1 + before.matches('\n').count());
     let line = line.map_or(String::new(), |line| format!("line {line}: "));
-    format!("is not usable TOML ({line}{})", error.message())
+    let near = error.span().and_then(|span| text.get(span));
+    let near = near.map_or(String::new(), quote);
+    format!("is not usable TOML ({line}{} {near})", error.message())
 }
 
 /// Rejects a file in which a setting of the model differs from the value that follows from the
@@ -84,9 +90,7 @@ pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
         return Err("must be an object with the keys of a run's config.json".into());
     }
     if file.get("model_type").is_some() {
-        let what =
-            "belongs to a Hugging Face model: `train generate` and `train import` read its folder";
-        return Err(what.into());
+        return Err(OF_HUGGING_FACE.into());
     }
     let name = match file.get("data").and_then(|data| data.get("task")) {
         None => "copy",
@@ -97,8 +101,10 @@ pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
         let what = "data.task: is a task of another program, which must read this run itself";
         return Err(what.into());
     }
-    let defaults = RunConfig::of_task(name)
-        .ok_or_else(|| format!("data.task {} is not a task", quote(name)))?;
+    let defaults = RunConfig::of_task(name).ok_or_else(|| {
+        let expected = TASK.read_text(name).err().unwrap_or_default();
+        format!("data.task {} is not a task: {expected}", quote(name))
+    })?;
     let table = defaults.table();
     let mut config = defaults.to_json();
     let given = flat(&file);
@@ -116,7 +122,8 @@ pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
             return Err(format!("{path}: {}", not_a_setting(&table, path)));
         };
         let read = setting.read(value);
-        let value = read.map_err(|expected| format!("{path} {}: {expected}", shown(value)))?;
+        let given = value.as_str().map_or_else(|| shown(value), quote);
+        let value = read.map_err(|expected| format!("{path} {given}: {expected}"))?;
         assign(&mut config, &table, setting, path, value);
     }
     serde_path_to_error::deserialize(config)
@@ -195,7 +202,7 @@ mod tests {
         assert_eq!(text.max_length, expected);
         let error = read("max_length = 'x'").unwrap_err();
         assert!(
-            error.contains("data.max_length x: must be a whole number"),
+            error.contains("data.max_length \"x\": must be a whole number"),
             "{error}"
         );
         let error = read("max_length = { sauce = 7 }").unwrap_err();
@@ -210,13 +217,13 @@ mod tests {
         let table = r#"
             sede = 5 => sede: is not a setting; the nearest is seed
             model.d_modle = 5 => the nearest is model.d_model
-            optimization.steps = "many" => optimization.steps many: must be a whole number
+            optimization.steps = "many" => optimization.steps "many": must be a whole number
             optimization.steps = 1.5 => optimization.steps 1.5: must be a whole number
             model.d_ff = -8 => model.d_ff -8: must be a whole number
-            optimization.ema = "much" => optimization.ema much: must be above 0
+            optimization.ema = "much" => optimization.ema "much": must be above 0
             optimization.schedule.shape = 1 => optimization.schedule.shape: is not a setting
-            model = 3 => model: is not a setting; the nearest is model.d_model
-            data.task = "fly" => data.task "fly" is not a task
+            model = 3 => model: must be a group of settings, such as model.n_encoder_layers
+            data.task = "fly" => data.task "fly" is not a task: must be one of copy
             model.max_len = 3 => model.max_len is 3, but follows from the task: 18; leave it out
             data = { task = "custom", title = "mine" } => is a task of another program
             task = 'reverse' => the nearest is data.task
@@ -234,6 +241,8 @@ mod tests {
             assert!(error.contains(message), "{error}");
             assert_eq!(error.lines().count(), 1, "{error}");
         }
+        let error = read_text("a.toml", "seed = 1\nseed = 2").unwrap_err();
+        assert!(error.contains("line 2: duplicate key \"seed\""), "{error}");
         let error = read(Path::new("no/such.toml")).unwrap_err().to_string();
         assert!(
             error.contains("config no/such.toml: cannot be read"),

@@ -93,7 +93,10 @@ impl From<ConfigError> for UsageError {
     /// Converts an error about a field of the model's configuration.
     fn from(error: ConfigError) -> Self {
         let mut settings = ModelSettings::SETTINGS.iter();
-        let expected = format!("must be {}", error.expected);
+        let mut expected = format!("must be {}", error.expected);
+        for setting in [ModelSettings::d_model, ModelSettings::n_heads] {
+            expected = expected.replace(setting.key(), setting.name());
+        }
         match settings.find(|setting| setting.key() == error.field) {
             Some(setting) => Self::setting(setting, error.value, expected),
             None => Self::argument(error.field, error.value, expected),
@@ -109,7 +112,7 @@ mod tests {
     fn fields_of_the_model_are_settings() {
         let config = TransformerConfig::new(9, 9).with_n_heads(3);
         let error = UsageError::from(config.validate().unwrap_err());
-        let text = "model.n_heads 3: must be a divisor of d_model (512)";
+        let text = "model.n_heads 3: must be a divisor of --d-model (512)";
         assert_eq!(error.to_string(), text);
     }
 }

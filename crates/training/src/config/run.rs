@@ -211,7 +211,7 @@ impl RunConfig {
             // LoRA also changes the matrices of the feed-forward networks. Their rank is at most
             // the smaller of `d_model` and `d_ff`.
             let most = model.d_model.min(model.d_ff);
-            let (width, inner) = (ModelSettings::d_model, ModelSettings::d_ff);
+            let (width, inner) = (ModelSettings::d_model.name(), ModelSettings::d_ff.name());
             let expected = format!("must be at most {most}, the smaller of {width} and {inner}");
             UsageError::check(rank <= most, LoraConfig::rank, rank, expected)?;
         }
@@ -228,7 +228,8 @@ impl RunConfig {
         let [d, f, v] = [model.d_model, model.d_ff, model.target_vocab_size].map(|x| x as f64);
         let layers = (model.n_encoder_layers + model.n_decoder_layers) as f64;
         let parameters = layers * (6.0 * d * d + 3.0 * d * f) + 3.0 * v * d;
-        let (n_layers, inner) = (ModelSettings::n_encoder_layers, ModelSettings::d_ff);
+        let n_layers = ModelSettings::n_encoder_layers.name();
+        let inner = ModelSettings::d_ff.name();
         let expected = format!(
             "with {n_layers} {}, {inner} {} and {v} symbols makes about {parameters:.0e} parameters, must be at most 4e9",
             model.n_encoder_layers, model.d_ff

@@ -36,6 +36,9 @@ pub fn prepare(
         return synthetic(config);
     };
     text.make_paths_absolute()?;
+    for corpus in [&mut text.train, &mut text.valid] {
+        corpus.fields = corpus.fields.take().filter(|_| corpus.has_fields());
+    }
     let dataset = ParallelDataset::prepare(text, caches, eval_size);
     let dataset = dataset.map_err(|error| text.name_file(error))?;
     **text = dataset.config.clone();

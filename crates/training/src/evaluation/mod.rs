@@ -15,6 +15,8 @@ pub use by_length::{ByLength, LengthScore, LengthSettings, lengthened};
 pub use decoding::{decode, exact_match};
 #[doc(hidden)]
 pub use decoding::{decode_greedily, generate_config, judge};
+#[doc(hidden)]
+pub use scores::rounded;
 pub use scores::{Scores, TestResult, test};
 #[doc(hidden)]
 pub use teacher_forced::{TeacherForced, teacher_forced};

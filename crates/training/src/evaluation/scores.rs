@@ -104,6 +104,12 @@ pub fn test(
     })
 }
 
+/// Rounds a share to four decimal places, so that only a perfect one becomes 1.
+pub fn rounded(share: f64) -> f64 {
+    let most = if share < 1.0 - 1e-9 { 0.9999 } else { f64::MAX };
+    ((share * 1e4).round() / 1e4).min(most)
+}
+
 #[cfg(test)]
 mod tests {
     use burn::tensor::Device;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Value;
 
-use super::layout::{CONFIG, LARGEST, read_file, unusable};
+use super::layout::{CONFIG, LARGEST, is_missing, read_file, unusable};
 use crate::config::{RunConfig, file};
 use crate::data::{self, Dataset};
 use crate::error::{Subject, UsageError};
@@ -18,11 +18,11 @@ use crate::error::{Subject, UsageError};
 pub(crate) fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
     const HINT: &str = "name the folder of a run, such as runs/copy-1";
     let path = folder.join(CONFIG);
-    let wrong = if !folder.exists() {
+    let wrong = if is_missing(folder) {
         "does not exist"
-    } else if !folder.is_dir() {
-        "is not a folder"
-    } else if !path.exists() {
+    } else if folder.is_file() {
+        "is not a folder (`train import FILE --run-dir RUN` makes a run of weights)"
+    } else if is_missing(&path) {
         "has no config.json"
     } else {
         return read_file(&path, LARGEST);

@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 use super::curves::{Curves, MetricsLine, read_evaluations, read_metrics};
 use super::layout::{CONFIG, SUMMARY, read_json_if_any, unusable};
 use super::state::Best;
-use super::{Environment, RunStatus, latest};
+use super::{Environment, Lengths, RunStatus, latest};
 use super::{read_config_json, read_environments, read_lengths, read_status};
 use crate::config::BestBy;
 use crate::config::differences::{NearestPreset, Settings, differing, nearest_preset, settings};
+use crate::config::file::OF_HUGGING_FACE;
 use crate::error::UsageError;
-use crate::evaluation::LengthScore;
 
 /// Contents of a run folder, which is read without its data set and model.
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ pub struct RunData {
     /// Curves of the metrics. If only a [summary](Self::summary) was read, they have the
     /// evaluations and the last step.
     pub curves: Curves,
-    /// Scores by length of the run's own evaluation, in increasing order of length.
-    pub lengths: Vec<LengthScore>,
+    /// Scores by length: the newest ones of the run's model, or else the newest ones.
+    pub lengths: Option<Lengths>,
     /// Environments of the processes that have trained the run.
     pub environments: Vec<Environment>,
     /// Time when training last changed the folder; `None` if no file's time can be read.
@@ -65,6 +65,10 @@ pub const COMPARED: [&str; 15] = [
     "test_chrf",
 ];
 
+/// Names of the hashes of the training corpus and of the validation pairs, which are the elements
+/// of `data.data` in `config.json`.
+pub const DATA_HASHES: [&str; 2] = ["data.data[0]", "data.data[1]"];
+
 impl RunData {
     /// Reads a run folder.
     ///
@@ -73,9 +77,12 @@ impl RunData {
     /// If the folder is not a run's, or if a file is damaged. The message names the file or folder.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let run = Self::read_with(folder, read_metrics)?;
-        let lengths = read_lengths(folder)?.into_iter().next();
+        let mut all = read_lengths(folder)?;
+        let step = run.metric("model_step");
+        let is_own = |it: &Lengths| it.of.checkpoints == 1 && Some(it.of.step as f64) == step;
+        let shown = all.iter().position(is_own).unwrap_or(0);
         Ok(Self {
-            lengths: lengths.map_or(Vec::new(), |own| own.lengths),
+            lengths: (shown < all.len()).then(|| all.swap_remove(shown)),
             environments: read_environments(folder)?,
             ..run
         })
@@ -99,6 +106,9 @@ impl RunData {
         let json = read_config_json(folder)?;
         let config: Value = serde_json::from_slice(&json)
             .map_err(|error| wrong(format!("is not JSON ({error})")))?;
+        if config.get("model_type").is_some() {
+            return Err(wrong(OF_HUGGING_FACE.into()));
+        }
         if !config["data"]["task"].is_string() {
             return Err(wrong("has no data.task, which every run has".into()));
         }
@@ -123,7 +133,7 @@ impl RunData {
             status,
             best: best(by.unwrap_or(BestBy::Loss), &lines),
             curves: Curves::new(&lines),
-            lengths: Vec::new(),
+            lengths: None,
             environments: Vec::new(),
             changed: latest::changed(folder),
             results: read_json_if_any(&folder.join(SUMMARY))?,
@@ -152,6 +162,17 @@ impl RunData {
     /// `None` for a task without presets, and for damaged settings of a pretrained model.
     pub fn nearest_preset(&self) -> Option<NearestPreset> {
         nearest_preset(&self.config)
+    }
+
+    /// Says which model and settings the scores by length are of; `None` without scores.
+    pub fn lengths_of(&self) -> Option<String> {
+        let (of, step) = (&self.lengths.as_ref()?.of, self.metric("model_step"));
+        let is_own = of.checkpoints == 1 && Some(of.step as f64) == step;
+        let other = step.filter(|_| !is_own);
+        let other = other.map_or(String::new(), |step| {
+            format!("; the run's model is step {step}")
+        });
+        Some(format!("{of}{other}"))
     }
 
     /// Returns a metric of [`COMPARED`]; `None` if the run does not have it.
@@ -192,7 +213,7 @@ fn compared_settings(config: &Value) -> Settings {
     if let Value::Array(hashes) = &config["data"]["data"] {
         let paths = ["data.train.", "data.valid.", "data.cache"];
         found.retain(|path, _| !paths.iter().any(|begin| path.starts_with(begin)));
-        let names = ["data.train.sha256", "data.valid.sha256"].map(String::from);
+        let names = DATA_HASHES.map(String::from);
         found.extend(names.into_iter().zip(hashes.iter().cloned()));
     }
     found

@@ -78,6 +78,7 @@ impl RunFolder {
             None => next_free(Path::new(RUNS), config.data.name())?,
         };
         let locked = lock(&path, RUN_DIR)?;
+        remove_temporaries(&path);
         let written = write_others(&path).and_then(|()| {
             let written = write_json(&path.join(CONFIG), config);
             written.map_err(|error| cannot_write_file(RUN_DIR, &path, CONFIG, error))

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf, absolute};
 use std::time::SystemTime;
 
-use super::layout::{CONFIG, LOCK, METRICS, STATUS, SUMMARY};
+use super::layout::{CONFIG, LOCK, METRICS, STATUS, SUMMARY, is_missing};
 use crate::error::UsageError;
 
 /// Folder that holds the folders of new runs by default, relative to the working directory.
@@ -31,7 +31,8 @@ pub fn run_folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
         if path.ends_with(CACHE) && !path.join(CONFIG).exists() {
             continue;
         }
-        if files.iter().any(|name| path.join(name).exists()) {
+        // A run that cannot be read is listed, too, so that it can be named.
+        if files.iter().any(|name| !is_missing(&path.join(name))) {
             folders.push(path);
         }
     }

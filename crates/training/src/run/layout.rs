@@ -1,6 +1,6 @@
 //! Names of the files in a run folder, and errors about files and folders that cannot be used.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf, absolute};
 
 use serde::de::DeserializeOwned;
@@ -147,6 +147,15 @@ fn resolved(path: &Path) -> PathBuf {
     whole
 }
 
+/// Returns whether a file or folder is known not to exist. It may exist if, for example, its folder
+/// cannot be read.
+pub fn is_missing(path: &Path) -> bool {
+    match path.try_exists() {
+        Ok(exists) => !exists,
+        Err(error) => error.kind() == ErrorKind::NotADirectory,
+    }
+}
+
 /// Returns the error that a run's file or folder, `path`, cannot be used. `what` says why. The
 /// error is about the argument `run`.
 pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
@@ -169,10 +178,10 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, UsageErro
 pub(super) fn read_json_if_any<T: DeserializeOwned + Default>(
     path: &Path,
 ) -> Result<T, UsageError> {
-    if path.exists() {
-        read_json(path)
-    } else {
+    if is_missing(path) {
         Ok(T::default())
+    } else {
+        read_json(path)
     }
 }
 

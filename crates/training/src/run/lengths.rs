@@ -1,6 +1,8 @@
 //! Reads and writes `lengths.json`: scores by length, for each combination of model and settings
 //! with which they were measured.
 
+use std::fmt;
+use std::fs::File;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -42,6 +44,20 @@ impl LengthsOf {
     }
 }
 
+impl fmt::Display for LengthsOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (step, split) = (self.step, format!("{:?}", self.split).to_lowercase());
+        match self.checkpoints {
+            1 => write!(f, "step {step}")?,
+            n => write!(f, "the mean of {n} checkpoints up to step {step}")?,
+        }
+        match self.method {
+            Method::Beam { width, .. } => write!(f, ", {split} split, beam {width}"),
+            _ => write!(f, ", {split} split"),
+        }
+    }
+}
+
 /// An evaluation by length: an element of `lengths.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lengths {
@@ -52,11 +68,11 @@ pub struct Lengths {
     pub lengths: Vec<LengthScore>,
 }
 
-/// Adds scores to a run's `lengths.json`.
+/// Adds scores to a run's `lengths.json`, as its first element. They replace scores of the same
+/// lengths and settings. `is_own` says whether the run itself makes the evaluation, after its
+/// training.
 ///
-/// They replace scores of the same lengths and settings, and those of an earlier step with
-/// otherwise the same settings. `is_own` says whether the run itself makes the evaluation, after
-/// its training; it then comes first in the file, and plots show it.
+/// On Unix, the run folder is locked meanwhile, so that no evaluation of another process is lost.
 ///
 /// # Errors
 ///
@@ -67,35 +83,27 @@ pub fn add_lengths(
     scores: Vec<LengthScore>,
     is_own: bool,
 ) -> Result<()> {
+    // The file of the run's own lock is locked as long as the run trains. A folder that cannot be
+    // locked stays unlocked.
+    let locked = File::open(folder).and_then(|folder| folder.lock().map(|()| folder));
     let mut all = match read_lengths(folder) {
         Err(error) if !is_own => return Err(error.into()),
         all => all.unwrap_or_default(),
     };
-    let is_replaced = |old: &Lengths| {
-        let step = old.of.step;
-        step <= of.step && LengthsOf { step, ..of.clone() } == old.of
-    };
-    let place = all.iter().position(is_replaced);
-    let old = place.map(|place| all.remove(place));
-    let mut lengths = match old {
-        Some(old) if old.of == of => old.lengths,
-        _ => Vec::new(),
-    };
+    let place = all.iter().position(|old| old.of == of);
+    let mut lengths = place.map_or(Vec::new(), |place| all.remove(place).lengths);
     lengths.retain(|old| scores.iter().all(|new| new.length != old.length));
     lengths.extend(scores);
     lengths.sort_by_key(|score| score.length);
-    let place = if is_own {
-        0
-    } else {
-        place.unwrap_or(all.len())
-    };
-    all.insert(place, Lengths { of, lengths });
+    all.insert(0, Lengths { of, lengths });
     let path = folder.join(LENGTHS);
-    write_json(&path, &all).with_context(|| format!("cannot write {}", path.display()))
+    let written = write_json(&path, &all);
+    drop(locked);
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Reads a run's evaluations by length. The first one is the run's own, if it made one. The result
-/// is empty if there is no `lengths.json`.
+/// Reads a run's evaluations by length, the newest one first. The result is empty if there is no
+/// `lengths.json`.
 ///
 /// # Errors
 ///
@@ -118,17 +126,20 @@ mod tests {
         }
     }
 
-    #[test]
-    fn each_evaluation_has_its_place() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
-        let of = |step, checkpoints| LengthsOf {
+    fn of(step: usize, checkpoints: usize) -> LengthsOf {
+        LengthsOf {
             step,
             checkpoints,
             split: Split::Test,
             sequences: 10,
             method: Method::Greedy,
-        };
+        }
+    }
+
+    #[test]
+    fn each_evaluation_has_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
         let add = |of: LengthsOf, length, is_own| {
             add_lengths(folder, of, vec![score(length, Some(1.0 / 3.0))], is_own).unwrap();
             let all = read_lengths(folder).unwrap();
@@ -140,19 +151,35 @@ mod tests {
         };
         assert_eq!(add(of(6, 3), 4, false), [(6, 3, vec![4])]);
         assert_eq!(add(of(6, 1), 9, true), [(6, 1, vec![9]), (6, 3, vec![4])]);
+        assert_eq!(add(of(6, 3), 5, false)[0], (6, 3, vec![4, 5]));
         // Scores of other lengths stay if the settings are the same.
-        let all = [(6, 1, vec![2, 9]), (6, 3, vec![4])];
+        let all = [(6, 1, vec![2, 9]), (6, 3, vec![4, 5])];
         assert_eq!(add(of(6, 1), 2, false), all);
         assert_eq!(add(of(6, 1), 2, false), all);
-        // Scores of a later step replace those of an earlier one, but not the reverse.
+        // Nothing of another step is removed.
         assert_eq!(add(of(7, 1), 5, false)[0], (7, 1, vec![5]));
-        assert_eq!(add(of(3, 1), 5, false).len(), 3);
+        assert_eq!(add(of(3, 1), 5, false).len(), 4);
         let first = &read_lengths(folder).unwrap()[0];
         assert_eq!(first.lengths, [score(5, Some(1.0 / 3.0))]);
+        assert_eq!(first.of.to_string(), "step 3, test split");
         std::fs::write(folder.join(LENGTHS), "{}").unwrap();
         let error = read_lengths(folder).unwrap_err().to_string();
         assert!(error.contains("lengths.json: is damaged"), "{error}");
         assert!(add_lengths(folder, of(3, 1), Vec::new(), false).is_err());
         assert_eq!(add(of(9, 1), 1, true), [(9, 1, vec![1])]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_evaluation_is_lost_if_several_end_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        std::thread::scope(|threads| {
+            for step in 0..8 {
+                let of = of(step, 1);
+                let folder = folder.path();
+                threads.spawn(move || add_lengths(folder, of, vec![score(4, None)], false));
+            }
+        });
+        assert_eq!(read_lengths(folder.path()).unwrap().len(), 8);
     }
 }

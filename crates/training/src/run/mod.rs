@@ -35,7 +35,7 @@ pub(crate) use config_file::read_config_json;
 #[doc(hidden)]
 pub use curves::{CURVES, Curves, MetricsLine, Point, read_metrics};
 #[doc(hidden)]
-pub use data::{COMPARED, RunData, labels, seed_groups};
+pub use data::{COMPARED, DATA_HASHES, RunData, labels, seed_groups};
 #[doc(hidden)]
 pub use environment::{Environment, quoted, read_environments};
 pub use folder::RunFolder;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::{STATUS, read_json};
 use super::lock::{LockedFolder, is_locked};
 use crate::error::{DivergedError, UsageError};
+use crate::evaluation::rounded;
 use crate::files::write_json;
 use crate::setting::choices;
 
@@ -93,8 +94,7 @@ impl fmt::Display for EndReason {
                 target,
                 step,
             } => {
-                // The score is rounded down, so that a score just below 1 is not shown as 1.
-                let shown = (exact_match * 1e4).floor() / 1e4;
+                let shown = rounded(exact_match);
                 let shown = if shown < target { exact_match } else { shown };
                 let what = "target reached: exact match";
                 write!(f, "{what} {shown} >= {target} at step {step}")

@@ -71,7 +71,7 @@ impl Trainer<'_> {
             }
             (Some(_), None) => "no checkpoint is known to have a finite loss".into(),
         };
-        let clip_norm = OptimizerConfig::clip_norm;
+        let clip_norm = OptimizerConfig::clip_norm.name();
         let error = DivergedError {
             what,
             advice: format!(

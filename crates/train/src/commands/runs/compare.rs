@@ -10,13 +10,12 @@ use serde_json::Value;
 use training::config::differences::{NearestPreset, Settings, differing};
 use training::config::setting_at;
 use training::data::TASK;
-use training::error::UsageError;
-use training::run::{COMPARED, RunData, Status, seed_groups};
+use training::run::{COMPARED, DATA_HASHES, RunData, Status, seed_groups};
 use training::setting::shown as value_shown;
 
 use super::shown::{self, shortened};
 use crate::args::flags::fit_flag_of;
-use crate::args::run_folder;
+use crate::args::{check_different, run_folder};
 use crate::metric;
 use crate::number::grouped;
 use crate::plot::mean_and_deviation;
@@ -77,17 +76,9 @@ struct Spread {
 ///
 /// A folder that is not a run, or that is named twice.
 pub fn run(args: &CompareArgs) -> Result<()> {
-    let mut runs: Vec<RunData> = Vec::new();
-    for folder in &args.runs {
-        let run = RunData::summary(folder)?;
-        let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
-        let is_same = |other: &RunData| whole(&other.folder) == whole(folder);
-        if runs.iter().any(is_same) {
-            let what = "is named twice; name different runs";
-            return Err(UsageError::new("RUN", folder.display(), what).into());
-        }
-        runs.push(run);
-    }
+    check_different(&args.runs)?;
+    let runs = args.runs.iter().map(|folder| RunData::summary(folder));
+    let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
     let of_indices = |group: Vec<usize>| group.into_iter().map(|i| &runs[i]).collect();
     let groups: Vec<Vec<&RunData>> = seed_groups(&runs).into_iter().map(of_indices).collect();
     let comparison = compared(&groups);
@@ -116,9 +107,9 @@ fn value(group: &[&RunData], path: &str) -> Value {
     let run = group[0];
     let value = run.settings.get(path).cloned().unwrap_or(Value::Null);
     // The hash of a corpus comes after the name of its file.
-    let corpus = path.strip_suffix(".sha256");
-    let corpus = corpus.map(|path| format!("/{}/source", path.replace('.', "/")));
-    let file = corpus.and_then(|path| run.config.pointer(&path)?.as_str());
+    let mut corpora = DATA_HASHES.iter().zip(["train", "valid"]);
+    let corpus = corpora.find(|(hash, _)| **hash == path);
+    let file = corpus.and_then(|(_, corpus)| run.config["data"][corpus]["source"].as_str());
     match (file, value.as_str()) {
         (Some(file), Some(hash)) => {
             let name = Path::new(file).file_name().unwrap_or_default();

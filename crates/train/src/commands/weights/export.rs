@@ -116,8 +116,8 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         return write_others(folder, layout, &args.source, run);
     }
     if !layout.is_native() {
-        let (heads, flags) = (config.n_heads, flags_of(&config));
-        let dropout = config.dropout;
+        let (heads, dropout, flags) = (config.n_heads, config.dropout, flags_of(&config));
+        let path = training::run::quoted(&path.to_string());
         output::note(
             "the file does not have the settings of the model; to import it here again, use",
         );

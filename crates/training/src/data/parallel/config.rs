@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::corpus::{Corpus, ReadOptions, TrainSettings, ValidSettings, is_json_lines};
+use super::corpus::{Corpus, ReadOptions, TrainSettings, ValidSettings};
 use super::pretrained::{PretrainedConfig, PretrainedSettings};
 use super::tokenizer::config::TokenizerConfig;
 use crate::data::sides::Sides;
@@ -171,6 +171,24 @@ impl TextConfig {
         Ok(())
     }
 
+    /// Rejects a file of targets without its file of sources.
+    ///
+    /// # Errors
+    ///
+    /// The first such file.
+    pub fn check_targets(&self) -> Result<(), UsageError> {
+        for (corpus, source, target) in [
+            (&self.train, TrainSettings::source, TrainSettings::target),
+            (&self.valid, ValidSettings::source, ValidSettings::target),
+        ] {
+            if let (Some(path), None) = (&corpus.target, corpus.files().next()) {
+                let expected = format!("needs {}", source.name());
+                return Err(UsageError::setting(target, path.display(), expected));
+            }
+        }
+        Ok(())
+    }
+
     /// Checks all settings that can be checked without reading a file.
     ///
     /// # Errors
@@ -191,14 +209,17 @@ impl TextConfig {
         }
         let (sizes, joint) = (self.tokenizer.vocab_size, TokenizerConfig::joint);
         let is_valid = !self.tokenizer.joint || sizes.source == sizes.target;
-        let expected = format!("must be one size for both sides, because of {joint}");
+        let expected = format!(
+            "must be one size for both sides, because of {}",
+            joint.name()
+        );
         UsageError::check(is_valid, TokenizerConfig::vocab_size, sizes, expected)?;
-        let has_fields = |corpus: &Corpus| corpus.target.is_none() && is_json_lines(&corpus.source);
         if let Some(fields) = &self.train.fields {
-            let is_valid = has_fields(&self.train) || has_fields(&self.valid);
+            let is_valid = self.train.has_fields() || self.valid.has_fields();
             let expected = "needs a file of JSON Lines, whose name ends with .jsonl";
             UsageError::check(is_valid, TrainSettings::fields, fields.join(","), expected)?;
         }
+        self.check_targets()?;
         let expected = "must name the texts to train on";
         UsageError::check(self.has_corpora(), TrainSettings::source, "", expected)
     }
@@ -229,7 +250,7 @@ mod tests {
         config.tokenizer.vocab_size.target = 600;
         assert_eq!(config.check(), Ok(()));
         config.tokenizer.joint = true;
-        assert!(error(&config).contains("because of data.tokenizer.joint"));
+        assert!(error(&config).contains("because of --joint-vocabulary"));
         config.max_length.target = 0;
         assert!(error(&config).starts_with("data.max_length 256,0: must be at least 1"));
     }

@@ -39,9 +39,9 @@ impl Corpus {
 declarations! {
     /// Declarations of the settings of the training corpus.
     pub struct TrainSettings for Corpus in "data.train." {
-        /// Required: source texts to train on, one per line; or pairs in one file: JSON Lines if its
-        /// name ends with .jsonl, .ndjson or .json, otherwise lines `SOURCE<TAB>TARGET`; all corpora
-        /// may be compressed by gzip.
+        /// Source texts to train on, one per line; or pairs in one file: JSON Lines if its name ends
+        /// with .jsonl, .ndjson or .json, otherwise lines `SOURCE<TAB>TARGET`; all corpora may be
+        /// compressed by gzip.
         source: PathBuf, text().flag("--train-source", "FILE").local().may_change();
         /// Translations of --train-source, line by line; none for pairs in one file.
         target: Option<PathBuf>, text().flag("--train-target", "FILE").local().may_change();
@@ -119,6 +119,11 @@ impl Corpus {
         files.map(PathBuf::as_path)
     }
 
+    /// Returns whether the file is one of JSON Lines, whose fields have names.
+    pub(crate) fn has_fields(&self) -> bool {
+        self.target.is_none() && is_json_lines(&self.source)
+    }
+
     /// Opens the files and returns an iterator over their pairs.
     ///
     /// # Errors
@@ -129,7 +134,7 @@ impl Corpus {
         let source = Lines::open(&self.source, lossy)?;
         let format = match &self.target {
             Some(target) => Format::TwoFiles(Lines::open(target, lossy)?),
-            None if is_json_lines(&self.source) => {
+            None if self.has_fields() => {
                 let default = || ["source", "target"].map(String::from);
                 Format::JsonLines(self.fields.clone().unwrap_or_else(default))
             }
@@ -234,7 +239,7 @@ fn columns(lines: &Lines, line: &str) -> Result<Pair, UsageError> {
         }),
         _ => {
             let found = match line.split('\t').count() {
-                1 => "no tab".into(),
+                1 => "no tab (or give --train-target, --valid-target or --target)".into(),
                 n => format!("{n} columns"),
             };
             let what = format!(
@@ -265,7 +270,7 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, Usage
             }
             None => {
                 let (name, line) = (quote(name), quote(line));
-                let path = TrainSettings::fields;
+                let path = TrainSettings::fields.name();
                 let what = format!("has no field {name} ({path} names the fields): {line}");
                 Err(lines.wrong(&what))
             }

@@ -61,7 +61,7 @@ impl Lines {
                     self.replaced += 1;
                     return Ok(Some(text.into_owned()));
                 }
-                let what = "is not UTF-8 (convert the file, or set data.lossy to true)";
+                let what = "is not UTF-8 (convert the file, or give --set data.lossy=true)";
                 Err(self.wrong(&format!("{what}: {}", quote(&text))))
             }
         }

@@ -231,7 +231,7 @@ impl ParallelDataset {
 /// Returns the error for a corpus of which no pair can be used, because sources or targets have
 /// more than `most` tokens. `purpose` ends the message.
 fn too_long(corpus: &Corpus, most: Sides<usize>, purpose: &str) -> UsageError {
-    let path = TextConfig::max_length;
+    let path = TextConfig::max_length.name();
     let expected = format!("has no pair of at most {path} ({most}) tokens{purpose}");
     wrong(&corpus.source, expected)
 }

@@ -66,7 +66,7 @@ impl SequenceTask {
         check_bounds(config)?;
         let (shortest, longest) = (config.min_length, config.max_length);
         let (least, most) = (SequenceConfig::min_length, SequenceConfig::max_length);
-        let expected = format!("must be at most {most} ({longest})");
+        let expected = format!("must be at most {} ({longest})", most.name());
         UsageError::check(shortest <= longest, least, shortest, expected)?;
         let names = (1..=config.symbols).map(|n| n.to_string());
         let task = Self {
@@ -75,7 +75,8 @@ impl SequenceTask {
             lengths: shortest..=longest,
         };
         let expected = format!(
-            "with lengths {shortest} to {longest} there are too few different sequences to hold some out: raise it or {most}"
+            "with lengths {shortest} to {longest} there are too few different sequences to hold some out: raise it or {}",
+            most.name()
         );
         let (is_valid, setting) = (has_all_splits(&task), SequenceConfig::symbols);
         UsageError::check(is_valid, setting, config.symbols, expected)?;
@@ -177,12 +178,12 @@ mod tests {
         };
         assert_eq!(
             error(9, 9, 4),
-            "data.min_length 9: must be at most data.max_length (4)"
+            "data.min_length 9: must be at most --max-length (4)"
         );
         let expected = "data.max_length 10001: must be at least 1 and at most 10000";
         assert_eq!(error(9, 1, 10_001), expected);
         let few = error(1, 1, 1);
-        assert!(few.ends_with("raise it or data.max_length"));
+        assert!(few.ends_with("raise it or --max-length"));
     }
 
     #[test]

@@ -240,10 +240,11 @@ impl Checkpoints {
                 skipped.clear();
             }
         }
-        let what = match skipped.first() {
-            Some(first) => format!("has no checkpoint that is whole ({first})"),
-            None if self.folder.exists() && !self.folder.is_dir() => "is not a folder".into(),
-            None => {
+        let what = match (skipped.first(), self.is_new()) {
+            (Some(first), _) => format!("has no checkpoint that is whole ({first})"),
+            (None, Err(_)) if self.folder.is_file() => "is not a folder".into(),
+            (None, Err(error)) => format!("cannot be read ({error})"),
+            (None, Ok(_)) => {
                 "has no checkpoint step-N; wait until the run has saved one, or train again".into()
             }
         };

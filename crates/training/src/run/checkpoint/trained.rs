@@ -134,7 +134,7 @@ fn of_selector(selector: impl Display, error: UsageError) -> UsageError {
 /// Returns the steps of the `k` newest checkpoints.
 fn last(checkpoints: &Checkpoints, k: usize) -> Result<Vec<usize>, UsageError> {
     let mut steps = checkpoints.steps();
-    let (found, keep) = (steps.len(), CheckpointingConfig::keep);
+    let (found, keep) = (steps.len(), CheckpointingConfig::keep.name());
     let what = match found.checked_sub(k) {
         _ if k == 0 => "needs at least one checkpoint for an average, not 0".into(),
         None => format!("has {found} checkpoints, fewer than {k} ({keep})"),
