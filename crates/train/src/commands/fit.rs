@@ -258,13 +258,15 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if 2 * warmup > steps {
         let rises = match warmup > steps {
-            true => {
-                format!("all {steps} steps, and does not reach its peak, that of --warmup {warmup}")
-            }
+            true => format!("all {steps} steps and does not reach its peak, of --warmup {warmup}"),
             false => format!("--warmup {warmup} of {steps} steps"),
         };
-        let advice = "try a smaller --warmup or more steps, and for few pairs --preset tiny or smaller --batch-tokens";
-        output::warn(&format!("the learning rate rises for {rises}; {advice}"));
+        let is_other = args.preset.as_deref() != Some("tiny") && given.is_none();
+        let is_large = is_other && dataset.batches_per_epoch().is_some();
+        let advice = if is_large { ", or --preset tiny" } else { "" };
+        output::warn(&format!(
+            "the learning rate rises for {rises}; try a smaller --warmup, more steps{advice}"
+        ));
     }
     if args.dry_run {
         dry_run::run(&config, dataset.as_ref(), &device)?;

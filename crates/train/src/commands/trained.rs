@@ -5,7 +5,6 @@ use fused::FastPaths;
 use training::error::UsageError;
 use training::pretrained::{DOWNLOADED, Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
-use training::run::layout::is_missing;
 use training::run::unusable;
 use transformer::weights::{self, ImportOptions};
 
@@ -36,7 +35,7 @@ pub(super) fn load(
     int8: bool,
     group: &Group,
 ) -> Result<Trained> {
-    if is_missing(&args.run) {
+    if training::run::layout::is_missing(&args.run) {
         let what = format!(
             "does not exist; name the folder of a run, such as runs/copy-1, or {DOWNLOADED}"
         );

@@ -114,7 +114,8 @@ fn a_peak_that_is_not_reached_is_not_promised() {
         super::output(folder.path(), &line)
     };
     let early = dry(50);
-    let warning = "the learning rate rises for all 50 steps, and does not reach its peak, that of --warmup 100";
+    let warning =
+        "the learning rate rises for all 50 steps and does not reach its peak, of --warmup 100";
     assert!(super::text(&early.stderr).contains(warning));
     assert!(super::text(&early.stdout).contains(" at its highest, step 50"));
     let late = dry(500);

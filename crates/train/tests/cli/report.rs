@@ -45,7 +45,8 @@ fn the_page_of_a_run_has_its_charts_attention_and_samples() {
         (&run["name"], &run["status"]),
         (&"trained".into(), &"finished".into())
     );
-    assert_eq!(run["notes"], serde_json::json!([]));
+    let lengths = "The exact match by length is that of step 30, test split.";
+    assert_eq!(run["notes"], serde_json::json!([lengths]));
     let samples = run["examples"]["samples"].as_array().unwrap();
     assert_eq!(samples.len(), 12);
     for sample in samples {

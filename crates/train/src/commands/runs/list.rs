@@ -2,7 +2,6 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashMap};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -129,7 +128,7 @@ pub fn run(args: &RunsArgs) -> Result<()> {
 
 fn cannot_read(folder: &Path, error: &std::io::Error) -> UsageError {
     let what = match error.kind() {
-        ErrorKind::NotFound => "does not exist; name a folder of runs".into(),
+        std::io::ErrorKind::NotFound => "does not exist; name a folder of runs".into(),
         _ => format!("cannot be read ({error}); name a folder of runs"),
     };
     UsageError::new("DIR", folder.display(), what)
