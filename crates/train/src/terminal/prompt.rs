@@ -1,6 +1,5 @@
 //! A prompt for lines that the user types, with line editing and a history.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::env;
 use std::fs;
@@ -35,7 +34,7 @@ impl rustyline::hint::Hinter for Escaping {
 impl rustyline::validate::Validator for Escaping {}
 
 impl rustyline::highlight::Highlighter for Escaping {
-    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> std::borrow::Cow<'l, str> {
         output::visible(line).into()
     }
 }
@@ -69,7 +68,9 @@ impl Prompt {
     ///
     /// A terminal that cannot be used.
     pub fn open() -> Result<Self> {
-        let config = Config::builder().history_ignore_space(true).build();
+        let config = Config::builder().history_ignore_space(true);
+        // Without colours, rustyline would show control characters as they are.
+        let config = config.color_mode(rustyline::ColorMode::Forced).build();
         let mut editor = Editor::with_config(config).context("cannot open a prompt")?;
         editor.set_helper(Some(Escaping));
         editor.set_max_history_size(HISTORY)?;

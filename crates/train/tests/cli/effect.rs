@@ -48,7 +48,7 @@ fn flags_without_an_effect_on_a_run_are_rejected() {
     );
     let table = "
         eval copy --lower-case | --lower-case
-        eval copy --tokenize none | --tokenize none
+        eval copy --tokenize none | --tokenize: is for runs of --task text
         eval copy --lossy | --lossy
         eval text --lossy | --lossy: needs --source or --pairs
         eval text --pairs p.tsv --fields a,b | --fields a,b: needs --pairs of JSON Lines

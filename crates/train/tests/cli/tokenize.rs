@@ -67,7 +67,7 @@ fn texts_survive_a_round_trip() {
             "",
             "--side source",
         ),
-        ("nowhere", "", "TOKENIZER nowhere"),
+        ("nowhere", "", "tokeniser nowhere: cannot be read"),
         ("valid.source", "", "valid.source"),
         (".", "", "RUN ."),
         ("run --input nowhere", "", "--input nowhere"),
