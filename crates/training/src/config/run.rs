@@ -303,7 +303,7 @@ mod tests {
         );
         let huge = error(|config| config.model.d_model = 64_000);
         assert!(
-            huge.starts_with("model.d_model 64000: with model.n_encoder_layers 1, model.d_ff 256"),
+            huge.starts_with("model.d_model 64000: with --layers 1, --d-ff 256"),
             "{huge}"
         );
     }

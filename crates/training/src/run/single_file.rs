@@ -152,7 +152,7 @@ mod tests {
         );
         assert_eq!(
             with(|json| json["model"]["n_heads"] = 3.into()),
-            "has settings that cannot be used: model.n_heads 3: must be a divisor of d_model (8)"
+            "has settings that cannot be used: model.n_heads 3: must be a divisor of --d-model (8)"
         );
         let unknown = with(|json| json["data"]["task"] = "guess".into());
         assert!(
