@@ -111,7 +111,7 @@ fn wrong_values_are_named_by_their_flags() {
     );
     assert_eq!(
         error("--min-length 18"),
-        "--min-length 18: must be at most max_length (17)"
+        "--min-length 18: must be at most --max-length (17)"
     );
     assert_eq!(error("--beam 0"), "--beam 0: must be at least 1");
     assert_eq!(
