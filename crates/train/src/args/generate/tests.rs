@@ -116,7 +116,7 @@ fn wrong_values_are_named_by_their_flags() {
     assert_eq!(error("--beam 0"), "--beam 0: must be at least 1");
     assert_eq!(
         error("--beam 2 --n-best 3"),
-        "--n-best 3: must be at most the beam's width (2)"
+        "--n-best 3: must be at most --beam (2)"
     );
     assert!(error("--n-best 2").ends_with("use a beam, or sampling"));
     assert_eq!(

@@ -131,7 +131,7 @@ fn reasons_are_short_and_exact() {
     );
     assert!(target(0.999_99, 0.9).contains("0.9999 >= 0.9 "));
     // The shown score is never below the target.
-    assert!(target(2.0 / 3.0, 0.666_66).contains("0.6666666666666666 >= 0.66666 "));
+    assert!(target(2.0 / 3.0, 0.666_66).contains("0.6667 >= 0.66666 "));
     assert_eq!(
         EndReason::AllSteps { steps: 12 }.to_string(),
         "all 12 steps taken"
