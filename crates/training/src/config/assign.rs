@@ -155,7 +155,8 @@ pub(super) fn assign(
 /// path is similar, the top-level keys.
 pub(super) fn not_a_setting(table: &[&'static Setting], path: &str) -> String {
     let begin = format!("{path}.");
-    if let Some(inside) = table.iter().find(|known| known.path.starts_with(&begin)) {
+    let mut given = table.iter().filter(|known| !known.is_derived);
+    if let Some(inside) = given.find(|known| known.path.starts_with(&begin)) {
         return format!("must be a group of settings, such as {inside}");
     }
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();

@@ -59,7 +59,8 @@ fn a_line_of_a_table_has_two_columns() {
     let (pairs, stats) = read(&table, false).unwrap();
     assert_eq!(pairs, [["a", "b"], ["d", "e"]]);
     assert_eq!(stats.empty, 1);
-    for (text, n) in [("a\tb\nd\te\tf\n", "3 columns"), ("a\tb\nd\n", "no tab")] {
+    let other = "no tab (or give --train-target, --valid-target or --target)";
+    for (text, n) in [("a\tb\nd\te\tf\n", "3 columns"), ("a\tb\nd\n", other)] {
         let (_folder, table) = corpus(&[("a.tsv", text.as_bytes())]);
         let error = read(&table, false).unwrap_err();
         let expected = format!("a.tsv: line 2 has {n}, but must be SOURCE<TAB>TARGET");
