@@ -257,9 +257,10 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if 2 * warmup > steps {
-        let rises = match warmup > steps {
-            true => format!("all {steps} steps and does not reach its peak, of --warmup {warmup}"),
-            false => format!("--warmup {warmup} of {steps} steps"),
+        let rises = if warmup > steps {
+            format!("all {steps} steps and does not reach its peak, of --warmup {warmup}")
+        } else {
+            format!("--warmup {warmup} of {steps} steps")
         };
         let is_other = args.preset.as_deref() != Some("tiny") && given.is_none();
         let is_large = is_other && dataset.batches_per_epoch().is_some();

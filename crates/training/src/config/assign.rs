@@ -249,7 +249,7 @@ mod tests {
             model.max_len=9 =>  9: follows from the task and its data
             execution.fused=1 =>  1: must be true or false
             model.d_model=1.5 =>  1.5: must be a whole number
-            model=3 => : must be a group of settings, such as model.n_encoder_layers
+            model=3 => : must be a group of settings, such as model.d_model
             optimization.ema=much =>  much: must be above 0
             optimization.ema=nan =>  nan: must be above 0
             model.positions=round =>  round: must be one of sinusoidal, sinusoidal-halves

@@ -222,7 +222,7 @@ mod tests {
             model.d_ff = -8 => model.d_ff -8: must be a whole number
             optimization.ema = "much" => optimization.ema "much": must be above 0
             optimization.schedule.shape = 1 => optimization.schedule.shape: is not a setting
-            model = 3 => model: must be a group of settings, such as model.n_encoder_layers
+            model = 3 => model: must be a group of settings, such as model.d_model
             data.task = "fly" => data.task "fly" is not a task: must be one of copy
             model.max_len = 3 => model.max_len is 3, but follows from the task: 18; leave it out
             data = { task = "custom", title = "mine" } => is a task of another program

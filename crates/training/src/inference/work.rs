@@ -4,6 +4,10 @@ use transformer::generate::{GenerateConfig, Method};
 
 /// What a predictor does with each line.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one value for a whole input"
+)]
 pub enum Work {
     /// Generates outputs for the source on a line.
     Generate(Generation),
