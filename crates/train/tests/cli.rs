@@ -1,9 +1,11 @@
 //! Runs the program as its users do: results are on stdout, and each mistake gives one clear line.
 
+use std::ops::Deref;
 use std::path::Path;
 use std::process::Output;
 
 use assert_cmd::Command;
+use tempfile::TempDir;
 
 use task::COPY;
 
@@ -62,6 +64,29 @@ mod training;
 mod visible;
 #[path = "cli/weights.rs"]
 mod weights;
+
+/// A folder for the files of a test. It is removed at the end of the test.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+}
+
+impl Deref for Folder {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl AsRef<Path> for Folder {
+    fn as_ref(&self) -> &Path {
+        self
+    }
+}
 
 fn train(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("train").unwrap();
@@ -122,8 +147,8 @@ fn succeed(output: &Output) -> String {
 
 #[test]
 fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let stdout = run(folder.path(), &format!("fit --task copy {COPY}"));
+    let folder = &Folder::new();
+    let stdout = run(folder, &format!("fit --task copy {COPY}"));
     let lines: Vec<&str> = stdout.lines().collect();
     // The output has the evaluation of the last step, three examples, up to three further ones
     // with wrong outputs, and a closing line.
@@ -145,7 +170,7 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
         assert_eq!(mark, if is_right { "right)" } else { "wrong)" }, "{stdout}");
     }
 
-    let run_folder = folder.path().join("runs/copy-1");
+    let run_folder = folder.join("runs/copy-1");
     let summary = json(&run_folder.join("summary.json"));
     let fields = "task backend parameters steps train_seconds exact_match token_accuracy valid_loss \
         tokens_per_second peak_rss_bytes seed version";
@@ -178,8 +203,8 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
     }
 
     // A second run has a folder of its own.
-    run(folder.path(), COPY);
-    assert!(folder.path().join("runs/copy-2/summary.json").exists());
+    run(folder, COPY);
+    assert!(folder.join("runs/copy-2/summary.json").exists());
 }
 
 /// Returns the lines of `metrics.jsonl`.
@@ -203,13 +228,10 @@ fn losses(run: &Path) -> Vec<serde_json::Value> {
 
 #[test]
 fn the_same_seed_gives_the_same_losses_and_another_does_not() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let train = |name: &str, seed: u64| {
-        run(
-            folder.path(),
-            &format!("{COPY} --seed {seed} --run-dir {name}"),
-        );
-        let run = folder.path().join(name);
+        run(folder, &format!("{COPY} --seed {seed} --run-dir {name}"));
+        let run = folder.join(name);
         let model = std::fs::read(run.join("checkpoints/step-12/model.safetensors"));
         (losses(&run), model.unwrap())
     };
@@ -220,9 +242,9 @@ fn the_same_seed_gives_the_same_losses_and_another_does_not() {
 
 /// Trains with the default settings, and checks that the copy task is solved.
 fn assert_solves(backend: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let stdout = run(folder.path(), &format!("--backend {backend}"));
-    let summary = json(&folder.path().join("runs/copy-1/summary.json"));
+    let folder = &Folder::new();
+    let stdout = run(folder, &format!("--backend {backend}"));
+    let summary = json(&folder.join("runs/copy-1/summary.json"));
     assert_eq!(
         (&summary["split"], &summary["sequences"]),
         (&"test".into(), &1000.into())
@@ -246,13 +268,13 @@ fn the_default_settings_solve_the_copy_task_on_ndarray() {
 
 #[test]
 fn the_annotated_preset_prints_its_loss_after_each_epoch() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let line = "fit --preset annotated-copy --steps 40 --d-model 16 --heads 2 --d-ff 16";
-    let stdout = run(folder.path(), line);
+    let stdout = run(folder, line);
     for epoch in ["step 20: evaluation loss", "step 40: evaluation loss"] {
         assert_eq!(stdout.matches(epoch).count(), 1, "{stdout}");
     }
-    let config = json(&folder.path().join("runs/annotated-copy-1/config.json"));
+    let config = json(&folder.join("runs/annotated-copy-1/config.json"));
     let optimization = &config["optimization"];
     assert_eq!(optimization["schedule"]["kind"], "noam");
     assert_eq!(optimization["schedule"]["warmup"], 400);
@@ -261,7 +283,7 @@ fn the_annotated_preset_prints_its_loss_after_each_epoch() {
 
 #[test]
 fn other_models_train_too() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let size = "--steps 60 --batch-size 16 --d-model 16 --heads 2 --d-ff 16 --layers 1 --symbols 9 --max-length 5";
     for (name, flags) in [
         (
@@ -277,23 +299,23 @@ fn other_models_train_too() {
             "--schedule noam --positions none --label-smoothing 0.1 --warmup 20",
         ),
     ] {
-        run(folder.path(), &format!("{size} {flags} --run-dir {name}"));
-        let losses: Vec<f64> = losses(&folder.path().join(name))
+        run(folder, &format!("{size} {flags} --run-dir {name}"));
+        let losses: Vec<f64> = losses(&folder.join(name))
             .iter()
             .filter_map(|line| line["loss"].as_f64())
             .collect();
         let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
         let (first, last) = (mean(&losses[..10]), mean(&losses[50..]));
         assert!(last < 0.95 * first, "{name}: {first} to {last}");
-        let settings = json(&folder.path().join(name).join("config.json"));
+        let settings = json(&folder.join(name).join("config.json"));
         assert_eq!(settings["model"]["positions"], name);
     }
 }
 
 #[test]
 fn backends_are_listed() {
-    let folder = tempfile::tempdir().unwrap();
-    let stdout = run(folder.path(), "backends");
+    let folder = &Folder::new();
+    let stdout = run(folder, "backends");
     for part in ["flex", "cuda", "this CPU has scalar"] {
         assert!(stdout.contains(part), "{stdout}");
     }
@@ -308,9 +330,9 @@ fn backends_are_listed() {
 
 #[test]
 fn help_and_version_are_printed_on_stdout() {
-    let folder = tempfile::tempdir().unwrap();
-    assert!(run(folder.path(), "fit --help").contains("--run-dir"));
-    let version = run(folder.path(), "--version");
+    let folder = &Folder::new();
+    assert!(run(folder, "fit --help").contains("--run-dir"));
+    let version = run(folder, "--version");
     assert_eq!(
         version.trim(),
         format!("train {}", env!("CARGO_PKG_VERSION"))
@@ -360,7 +382,7 @@ fn all_rejected(folder: &Path, before: &str, table: &str) {
 
 #[test]
 fn wrong_values_are_rejected_in_one_line() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let table = "
         --heads 3 --d-model 512 | --heads 3
         --dropout 1.5 | --dropout 1.5
@@ -395,37 +417,33 @@ fn wrong_values_are_rejected_in_one_line() {
         --steps | --steps
         --stepz 4 | --steps
         --nothing-like-it | --nothing-like-it";
-    all_rejected(folder.path(), "", table);
-    all_rejected(folder.path(), "fit", table);
-    rejected(folder.path(), "fly", &["fly", "--help"]);
+    all_rejected(folder, "", table);
+    all_rejected(folder, "fit", table);
+    rejected(folder, "fly", &["fly", "--help"]);
 }
 
 #[test]
 fn sizes_beyond_any_machine_are_rejected() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let huge = usize::MAX.to_string();
     for flag in "max-length batch-size d-model d-ff layers symbols steps".split(' ') {
         for value in [&huge, "1000000000000"] {
             // The message names the value, even if the value is wrong only together with another
             // flag.
-            rejected(
-                folder.path(),
-                &format!("--heads 1 --{flag} {value}"),
-                &[value],
-            );
+            rejected(folder, &format!("--heads 1 --{flag} {value}"), &[value]);
         }
     }
 }
 
 #[test]
 fn a_closed_stdout_or_stderr_does_not_stop_a_run() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let program = env!("CARGO_BIN_EXE_train");
     let run = |line: &str| {
         let line = line.replace("TRAIN", program).replace("SMALL", COPY);
         let shell = std::process::Command::new("bash")
             .args(["-o", "pipefail", "-c", &line])
-            .current_dir(folder.path())
+            .current_dir(folder)
             .output()
             .unwrap();
         (shell.status.code(), text(&shell.stderr))
@@ -451,23 +469,20 @@ fn a_closed_stdout_or_stderr_does_not_stop_a_run() {
 
 #[test]
 fn stderr_has_plain_lines_without_a_terminal() {
-    let folder = tempfile::tempdir().unwrap();
-    let stderr = text(&output(folder.path(), COPY).stderr);
+    let folder = &Folder::new();
+    let stderr = text(&output(folder, COPY).stderr);
     assert!(stderr.contains("\ntraining copy on "), "{stderr}");
     assert!(!stderr.contains(['\r', '\u{1b}']), "{stderr:?}");
     // `RUST_LOG` shows internal events.
-    let mut command = train(folder.path());
+    let mut command = train(folder);
     command.args(COPY.split(' ')).env("RUST_LOG", "info");
     assert!(text(&command.output().unwrap().stderr).contains("saved a checkpoint"));
 }
 
 #[test]
 fn a_run_with_a_target_evaluates_at_its_last_step() {
-    let folder = tempfile::tempdir().unwrap();
-    let stdout = run(
-        folder.path(),
-        &format!("{COPY} --target 0.5 --eval-every 7"),
-    );
+    let folder = &Folder::new();
+    let stdout = run(folder, &format!("{COPY} --target 0.5 --eval-every 7"));
     assert!(
         stdout.contains("step 7: ") && stdout.contains("step 12: "),
         "{stdout}"
@@ -477,9 +492,9 @@ fn a_run_with_a_target_evaluates_at_its_last_step() {
 #[test]
 #[cfg(not(feature = "cuda"))]
 fn a_backend_that_is_not_built_in_says_which_feature_to_add() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     rejected(
-        folder.path(),
+        folder,
         "--backend cuda",
         &["--backend cuda", "`--features cuda`"],
     );
@@ -487,8 +502,7 @@ fn a_backend_that_is_not_built_in_says_which_feature_to_add() {
 
 #[test]
 fn unusable_run_folders_are_rejected() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let line = format!("{COPY} --run-dir mine");
     run(path, &line);
     let before = std::fs::read(path.join("mine/summary.json")).unwrap();
@@ -511,16 +525,14 @@ fn unusable_run_folders_are_rejected() {
 /// from those on flex.
 #[cfg(any(feature = "ndarray", feature = "wgpu"))]
 fn assert_losses_of(backend: &str, tolerance: f64) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let run = |backend: &str| {
         let line = "--steps 20 --dropout 0 --batch-size 8 --max-length 6";
-        let mut command = train(folder.path());
-        command
-            .env("XDG_RUNTIME_DIR", folder.path())
-            .args(line.split(' '));
+        let mut command = train(folder);
+        command.env("XDG_RUNTIME_DIR", folder.as_os_str()).args(line.split(' '));
         command.args(["--backend", backend, "--run-dir", backend]);
         succeed(&command.output().unwrap());
-        let lines = metrics(&folder.path().join(backend));
+        let lines = metrics(&folder.join(backend));
         let losses = lines.iter().filter_map(|line| line["loss"].as_f64());
         losses.collect::<Vec<f64>>()
     };

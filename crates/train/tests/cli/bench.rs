@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::task::TINY;
-use super::{all_rejected, json, losses, run};
+use super::{Folder, all_rejected, json, losses, run};
 
 #[test]
 fn a_training_step_is_measured() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let flags = "bench --what train --shape tiny --batch-size 2 --length 3 --json";
-    let line: Value = serde_json::from_str(&run(folder.path(), flags)).unwrap();
+    let line: Value = serde_json::from_str(&run(folder, flags)).unwrap();
     assert_eq!(line["what"], "train");
     assert_eq!(line["shape"], "tiny");
     assert_eq!((&line["batch"], &line["length"]), (&2.into(), &3.into()));
@@ -19,7 +19,7 @@ fn a_training_step_is_measured() {
     for name in "linear attention residual_norm cross_entropy adam".split(' ') {
         assert!(times[name].as_f64().unwrap() > 0.0, "{line}");
     }
-    let plain = run(folder.path(), &format!("{flags} --no-fused"));
+    let plain = run(folder, &format!("{flags} --no-fused"));
     assert!(plain.contains("\"fused\":false"), "{plain}");
     let number = |name: &str| line[name].as_f64().unwrap();
     let parts = ["forward_ms", "backward_ms", "optimizer_ms"].map(number);
@@ -30,10 +30,10 @@ fn a_training_step_is_measured() {
 
 #[test]
 fn operations_take_a_part_of_a_step() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let flags = "bench --what train --shape tiny --batch-size 2 --length 3 --layers 1 --json";
     let operations = |more: &str| {
-        let line = run(folder.path(), &format!("{flags} {more}"));
+        let line = run(folder, &format!("{flags} {more}"));
         let figures: Value = serde_json::from_str(&line).unwrap();
         let times = figures["operations_ms"].as_object().unwrap().clone();
         (times, figures["step_ms"].as_f64().unwrap())
@@ -48,9 +48,9 @@ fn operations_take_a_part_of_a_step() {
 
 #[test]
 fn generation_is_measured_on_every_backend_of_the_build() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let flags = "bench --shape tiny --batch-size 2 --length 3 --beam 2 --all";
-    let table = run(folder.path(), flags);
+    let table = run(folder, flags);
     let rows: Vec<&str> = table.lines().collect();
     assert!(rows[0].starts_with("shape  batch  beam"), "{table}");
     assert!(
@@ -61,7 +61,7 @@ fn generation_is_measured_on_every_backend_of_the_build() {
 
 #[test]
 fn impossible_measurements_are_rejected() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let table = "
         --what train --beam 3 | --beam 3
         --precision bf16 | --precision bf16
@@ -72,19 +72,16 @@ fn impossible_measurements_are_rejected() {
         --length 99999 | --length | 99999
         --what luck | --what
         --all --backend flex | --backend";
-    all_rejected(folder.path(), "bench", table);
+    all_rejected(folder, "bench", table);
 }
 
 #[test]
 fn fast_paths_compute_what_plain_operations_do() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let losses_of = |run_dir: &str, flags: &str| -> Vec<f64> {
         let small = format!("fit {TINY} --symbols 9 --max-length 5 --dropout 0");
-        run(
-            folder.path(),
-            &format!("{small} --run-dir {run_dir} {flags}"),
-        );
-        let lines = losses(&folder.path().join(run_dir));
+        run(folder, &format!("{small} --run-dir {run_dir} {flags}"));
+        let lines = losses(&folder.join(run_dir));
         let loss = |line: &Value| line["loss"].as_f64();
         lines.iter().filter_map(loss).collect()
     };
@@ -101,8 +98,8 @@ fn fast_paths_compute_what_plain_operations_do() {
     // A resumed run keeps the choice of fast paths.
     let steps = fast.len() + 5;
     for run_dir in ["fast", "plain", "chunks"] {
-        run(folder.path(), &format!("resume {run_dir} --steps {steps}"));
+        run(folder, &format!("resume {run_dir} --steps {steps}"));
     }
-    let config = json(&folder.path().join("plain/config.json"));
+    let config = json(&folder.join("plain/config.json"));
     assert_eq!(config["execution"]["fused"], false);
 }

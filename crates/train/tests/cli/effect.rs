@@ -3,11 +3,11 @@
 use std::fs;
 
 use super::task::{COPY, TINY};
-use super::{all_rejected, run};
+use super::{Folder, all_rejected, run};
 
 #[test]
 fn flags_that_need_another_one_are_rejected_beside_what_excludes_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let table = "
         generate run x --beam 3 --temperature 5 | --temperature
         generate run x --beam 3 --top-k 5 | --top-k
@@ -27,13 +27,12 @@ fn flags_that_need_another_one_are_rejected_beside_what_excludes_it() {
         fit --train p --valid-target t | --valid-target t: needs --valid-source
         fit --train-target t | --train-target t: needs --train-source
         fit --lora-alpha 3 | --lora-alpha 3: needs --lora-rank";
-    all_rejected(folder.path(), "", table);
+    all_rejected(folder, "", table);
 }
 
 #[test]
 fn flags_without_an_effect_on_a_run_are_rejected() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let pairs: String = (0..60).map(|n| format!("a {n}\tb {n}\n")).collect();
     fs::write(folder.join("p.tsv"), &pairs).unwrap();
     fs::write(folder.join("sources"), pairs.replace('\t', " ")).unwrap();
@@ -72,8 +71,7 @@ fn flags_without_an_effect_on_a_run_are_rejected() {
 
 #[test]
 fn hints_name_what_can_be_typed() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
     run(
         folder,
@@ -108,10 +106,10 @@ fn hints_name_what_can_be_typed() {
 
 #[test]
 fn a_peak_that_is_not_reached_is_not_promised() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let dry = |steps: usize| {
         let line = format!("{COPY} --dry-run").replace("12", &steps.to_string());
-        super::output(folder.path(), &line)
+        super::output(folder, &line)
     };
     let early = dry(50);
     let warning =

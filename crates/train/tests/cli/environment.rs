@@ -1,12 +1,12 @@
 //! Environment variables that select fast paths and vector instructions.
 
-use super::{succeed, text, train};
+use super::{Folder, succeed, text, train};
 
 #[test]
 fn a_wrong_variable_is_an_error_of_usage() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     for (variable, wrong) in [("FUSED_SIMD", "mmx"), ("FUSED_FAST_PATHS", "no")] {
-        let mut train = train(folder.path());
+        let mut train = train(folder);
         let output = train.arg("fit").env(variable, wrong).output().unwrap();
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -20,9 +20,9 @@ fn a_wrong_variable_is_an_error_of_usage() {
 
 #[test]
 fn every_level_of_the_cpu_can_be_chosen() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let line = |level: Option<&str>| {
-        let mut train = train(folder.path());
+        let mut train = train(folder);
         train.arg("backends").env_remove("FUSED_SIMD");
         if let Some(level) = level {
             train.env("FUSED_SIMD", level);
@@ -42,8 +42,8 @@ fn every_level_of_the_cpu_can_be_chosen() {
 fn processes_that_cannot_reach_each_other_do_not_train_one_by_one() {
     let names = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
     for name in names {
-        let folder = tempfile::tempdir().unwrap();
-        let mut train = train(folder.path());
+        let folder = &Folder::new();
+        let mut train = train(folder);
         for name in names {
             train.env_remove(name);
         }
@@ -58,6 +58,6 @@ fn processes_that_cannot_reach_each_other_do_not_train_one_by_one() {
         assert!(stderr.contains(&format!("processes 4: {why}")), "{stderr}");
         let advice = format!("start it as `env -u {name} train ..`\n");
         assert!(stderr.contains(&advice), "{stderr}");
-        assert!(!folder.path().join("runs").exists());
+        assert!(!folder.join("runs").exists());
     }
 }

@@ -1,12 +1,11 @@
 //! `train export`: the Python module and the command that it prints, and the file of the web demo.
 
 use super::task::TINY;
-use super::{all_rejected, output, run, succeed, text};
+use super::{Folder, all_rejected, output, run, succeed, text};
 
 #[test]
 fn export_prints_the_module_that_the_file_fits() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let sizes = "--symbols 9 --max-length 5";
     run(
         folder,
@@ -45,8 +44,7 @@ fn export_prints_the_module_that_the_file_fits() {
 
 #[test]
 fn export_prints_the_command_that_imports_the_file_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let sizes = "--symbols 9 --max-length 5";
     let settings = "--norm pre --activation gelu --dropout 0.2";
     run(
@@ -81,8 +79,7 @@ fn export_prints_the_command_that_imports_the_file_again() {
 
 #[test]
 fn export_writes_a_run_as_one_file_for_the_page() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     run(
         folder,
         &format!("fit {TINY} --task reverse --symbols 9 --max-length 5 --run-dir r"),

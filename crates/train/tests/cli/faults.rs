@@ -14,7 +14,7 @@ use transformer::weights;
 #[cfg(unix)]
 use super::make_pipe;
 use super::task::{COPY, SIZE};
-use super::{json, output, rejected, run, succeed, text};
+use super::{Folder, json, output, rejected, run, succeed, text};
 
 /// Checks that a command fails with this exit code and a message that contains these parts.
 fn fails(output: &Output, code: i32, parts: &[&str]) {
@@ -42,8 +42,7 @@ fn back_to_step_8(run: &Path) {
 
 #[test]
 fn outputs_that_are_not_finite_are_no_answers() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     small(path);
     run(
         path,
@@ -96,8 +95,7 @@ fn outputs_that_are_not_finite_are_no_answers() {
 
 #[test]
 fn a_damaged_log_of_metrics_is_told_and_repaired_before_training() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     small(path);
     let run_folder = path.join("runs/copy-1");
     let metrics = run_folder.join("metrics.jsonl");
@@ -127,8 +125,7 @@ fn a_damaged_log_of_metrics_is_told_and_repaired_before_training() {
 
 #[test]
 fn an_undamaged_log_is_continued_without_a_word() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     small(path);
     back_to_step_8(&path.join("runs/copy-1"));
     let output = output(path, "resume runs/copy-1 --plain");
@@ -139,8 +136,7 @@ fn an_undamaged_log_is_continued_without_a_word() {
 
 #[test]
 fn checkpoints_that_a_kill_left_are_removed_at_resume() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     small(path);
     let run_folder = path.join("runs/copy-1");
     // The run now looks as if the process had been killed between saving the last checkpoint and
@@ -167,8 +163,7 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
     use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
     let endless = format!("{SIZE} --steps 1000000 --plain --run-dir run --eval-every 1000000");
     for removes in [true, false] {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path();
+        let path = &Folder::new();
         let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
         command.current_dir(path).args(endless.split(' '));
         let child = command
@@ -214,8 +209,7 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
 #[cfg(unix)]
 #[test]
 fn input_without_an_end_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     small(path);
     fs::write(path.join("lines"), "1\n").unwrap();
     for line in [
@@ -231,8 +225,7 @@ fn input_without_an_end_is_an_error() {
 
 #[test]
 fn settings_and_tables_are_read_without_guesses() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let twice = r#"{"optimization": {"steps": 3, "batch_size": 2, "steps": 5}}"#;
     fs::write(path.join("twice.json"), twice).unwrap();
     let parts = ["twice.json", "\"steps\"", "line 1"];
@@ -253,8 +246,7 @@ fn settings_and_tables_are_read_without_guesses() {
 #[cfg(unix)]
 #[test]
 fn a_named_pipe_in_a_run_is_never_waited_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     small(path);
     let run_folder = path.join("runs/copy-1");
     for (file, commands) in [
@@ -296,8 +288,7 @@ fn a_named_pipe_in_a_run_is_never_waited_for() {
 
 #[test]
 fn no_output_replaces_a_file_of_a_run_or_is_inside_its_checkpoints() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     run(path, &format!("fit {COPY} --run-dir run"));
     std::fs::write(path.join("lines"), "1 2\n").unwrap();
     std::fs::write(path.join("pairs.tsv"), "a b\tb a\n").unwrap();
@@ -342,8 +333,7 @@ fn a_signal_leaves_no_part_of_an_output() {
     use std::io::Write;
     use std::process::{Command, Stdio};
 
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     run(path, &format!("fit {COPY} --run-dir run"));
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("train"));
     command.args(["generate", "run", "--batch-size", "1", "--output", "out"]);
@@ -370,8 +360,7 @@ fn after(folder: &Path, begin: &str, line: &str) -> Output {
 #[test]
 #[cfg(target_os = "linux")]
 fn limits_of_the_system_are_errors_in_words() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let threads = after(path, "RAYON_NUM_THREADS=20000", "backends");
     fails(
         &threads,
@@ -412,8 +401,7 @@ fn limits_of_the_system_are_errors_in_words() {
 #[cfg(target_os = "linux")]
 fn a_folder_whose_name_is_not_utf_8_is_listed() {
     use std::os::unix::ffi::OsStrExt;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     run(path, &format!("fit {COPY} --run-dir run"));
     let name = std::ffi::OsStr::from_bytes(b"run-\xff");
     std::fs::rename(path.join("run"), path.join(name)).unwrap();
@@ -424,8 +412,7 @@ fn a_folder_whose_name_is_not_utf_8_is_listed() {
 
 #[test]
 fn a_wrong_value_of_a_models_files_is_not_reported_as_a_flag() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let fixtures = "../transformer/tests/fixtures/families/t5";
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures);
     std::fs::create_dir(path.join("model")).unwrap();

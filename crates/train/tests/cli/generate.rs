@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::{all_rejected, json, refused, rejected, succeed, text, train};
+use super::{Folder, all_rejected, json, refused, rejected, succeed, text, train};
 
 /// Returns the folder of a run that copies some sequences correctly and others not.
 fn run() -> &'static Path {
@@ -335,11 +335,11 @@ fn scores_are_those_of_generation() {
 
 #[test]
 fn a_task_without_an_end_symbol_has_targets_of_one_length() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let flags =
         "fit --preset annotated-copy --steps 2 --d-model 8 --heads 2 --d-ff 8 --run-dir run";
     let run = |arguments: &str, input: &str| {
-        let mut process = train(folder.path());
+        let mut process = train(folder);
         process.args(arguments.split(' ')).write_stdin(input);
         succeed(&process.output().unwrap())
     };
@@ -356,7 +356,7 @@ fn a_task_without_an_end_symbol_has_targets_of_one_length() {
         assert_eq!(best["finished"], false);
     }
     assert_eq!(run("generate run --score", "1 2\t\n"), "0.0000\n");
-    let summary = json(&folder.path().join("run/summary.json"));
+    let summary = json(&folder.join("run/summary.json"));
     let eval = &objects(&run("eval run --json", ""))[0];
     assert_eq!(eval["token_accuracy"], summary["token_accuracy"]);
 }
@@ -418,14 +418,14 @@ fn targets_to_score_have_room_for_their_end() {
 
 #[test]
 fn generate_reads_a_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("sources.txt");
+    let folder = &Folder::new();
+    let file = folder.join("sources.txt");
     std::fs::write(&file, SOURCES.replace('\n', "\r\n")).unwrap();
     let flags = format!("--input {} --backend flex", file.display());
     assert_eq!(generate(&flags, "9 9 9\n"), generate("", SOURCES));
     assert_eq!(generate("", ""), "");
-    let none = folder.path().join("none");
-    for path in [none.as_path(), folder.path()] {
+    let none = folder.join("none");
+    for path in [none.as_path(), folder] {
         let flags = format!("--input {}", path.display());
         let output = on_run("generate", &flags, "");
         assert_eq!(output.status.code(), Some(2));
@@ -435,9 +435,9 @@ fn generate_reads_a_file() {
 
 #[test]
 fn texts_may_stand_in_the_command_line() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let on_texts = |texts: &[&str], flags: &str| {
-        let mut process = train(folder.path());
+        let mut process = train(folder);
         process.arg("generate").arg(run()).args(texts);
         process.args(flags.split_whitespace()).output().unwrap()
     };
@@ -448,7 +448,7 @@ fn texts_may_stand_in_the_command_line() {
     let output = on_texts(&["1", "x"], "");
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("error: line 2 \"x\": "));
-    std::fs::write(folder.path().join("file"), "1\n").unwrap();
+    std::fs::write(folder.join("file"), "1\n").unwrap();
     let wrong = text(&on_texts(&["file"], "").stderr);
     assert!(wrong.contains("TEXT file: is a file; to read it, use --input file"));
     assert!(text(&on_texts(&["1"], "--input file").stderr).contains("--input"));
@@ -456,8 +456,8 @@ fn texts_may_stand_in_the_command_line() {
 
 #[test]
 fn outputs_are_written_to_a_file_whole_or_not_at_all() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("out");
+    let folder = &Folder::new();
+    let file = folder.join("out");
     let flags = |more: &str| format!("--output {} {more}", file.display());
     std::fs::write(&file, "old").unwrap();
     let wrong = on_run("generate", &flags(""), "1 2\nx\n");
@@ -469,7 +469,7 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
     let partly = on_run("generate", &flags("--keep-going"), "1 2\nx\n");
     assert_eq!(partly.status.code(), Some(2));
     assert_eq!(read(), generate("", "1 2\n\n"));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
     let table = format!(
         "
         --output - | --output -: must be a file
@@ -487,7 +487,7 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
         assert!(text(&output.stderr).contains(&expected));
     }
     let before = format!("generate {}", run().display());
-    all_rejected(folder.path(), &before, &table);
+    all_rejected(folder, &before, &table);
 }
 
 #[test]
@@ -532,7 +532,7 @@ fn generate_succeeds_if_stdout_is_closed_early() {
 #[test]
 fn impossible_flags_are_rejected_in_one_line() {
     // The unit tests of the arguments have more; these are found with the model at hand.
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let run = run().to_str().unwrap();
     let table = "
         --beam 99999999999 | --beam 99999999999
@@ -552,9 +552,9 @@ fn impossible_flags_are_rejected_in_one_line() {
         --score --prefix 1 | --score
         --backend nonsense | --backend nonsense
         --frob | --frob";
-    all_rejected(folder.path(), &format!("generate {run}"), table);
+    all_rejected(folder, &format!("generate {run}"), table);
     let prefix = ["generate", run, "--prefix", "7 8", "--max-length", "1"];
-    refused(folder.path(), &prefix, &["--prefix", "--max-length (1)"]);
+    refused(folder, &prefix, &["--prefix", "--max-length (1)"]);
     let everything = (1..=9).map(|n| format!("--forbid {n}"));
     let special = ["<pad>", "<bos>", "<eos>", "<unk>"].map(|name| format!("--forbid {name}"));
     let flags: Vec<String> = everything.chain(special).collect();
@@ -566,12 +566,8 @@ fn impossible_flags_are_rejected_in_one_line() {
         --beam 2000000000 | --beam 2000000000
         --alpha 1 | --alpha 1
         --split train | --split";
-    all_rejected(folder.path(), &format!("eval {run}"), table);
-    rejected(
-        folder.path(),
-        "generate",
-        &["<RUN>", "train generate --help"],
-    );
+    all_rejected(folder, &format!("eval {run}"), table);
+    rejected(folder, "generate", &["<RUN>", "train generate --help"]);
 }
 
 #[test]
@@ -615,16 +611,16 @@ fn eval_has_the_scores_of_the_summary() {
 
 #[test]
 fn folders_without_a_run_are_rejected() {
-    let parent = tempfile::tempdir().unwrap();
-    let path = parent.path().join("run");
+    let parent = &Folder::new();
+    let path = parent.join("run");
     std::fs::create_dir(&path).unwrap();
     for command in ["generate run", "eval run"] {
-        rejected(parent.path(), command, &["RUN run", "config.json"]);
+        rejected(parent, command, &["RUN run", "config.json"]);
     }
     std::fs::copy(run().join("config.json"), path.join("config.json")).unwrap();
     std::fs::create_dir_all(path.join("checkpoints/step-250")).unwrap();
     for command in ["generate run", "eval run"] {
-        rejected(parent.path(), command, &["manifest.json"]);
+        rejected(parent, command, &["manifest.json"]);
     }
-    rejected(parent.path(), "generate none", &["RUN none", "runs/copy-1"]);
+    rejected(parent, "generate none", &["RUN none", "runs/copy-1"]);
 }

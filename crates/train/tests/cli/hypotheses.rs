@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::task::{COPY, TINY};
-use super::{all_rejected, rejected, run, succeed, train};
+use super::{Folder, all_rejected, rejected, run, succeed, train};
 
 fn generate(folder: &Path, flags: &str, input: &str) -> String {
     let mut command = train(folder);
@@ -23,8 +23,7 @@ fn repeats(line: &str, n: usize) -> bool {
 
 #[test]
 fn ngrams_are_not_repeated() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let flags = format!("{TINY} --symbols 9 --max-length 18 --run-dir run");
     run(folder, &flags);
     let input = "1 1 1 1\n2 3 2 3 2\n5\n7 8 9\n";
@@ -53,8 +52,7 @@ fn ngrams_are_not_repeated() {
 
 #[test]
 fn the_hypotheses_of_a_split_are_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     run(folder, &format!("{COPY} --run-dir run"));
     let eval = "eval run --no-repeat-ngram 1 --hypotheses";
     let scores: Value =
@@ -111,8 +109,7 @@ fn the_hypotheses_of_a_split_are_written() {
 
 #[test]
 fn the_hypotheses_of_a_corpus_can_be_scored() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let texts: Vec<String> = (0..60)
         .map(|i| format!("a {} b {} c\n", i % 7, i % 4))
         .collect();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::task::{COPY, TINY};
-use super::{all_rejected, json, run};
+use super::{Folder, all_rejected, json, run};
 
 fn objects(lines: &str) -> Vec<Value> {
     let parse = |line| serde_json::from_str(line).unwrap();
@@ -12,8 +12,7 @@ fn objects(lines: &str) -> Vec<Value> {
 
 #[test]
 fn exact_match_is_reported_for_lengths_beyond_training() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let fit = run(
         folder,
         &format!("{COPY} --eval-lengths 5,6,12 --sequences 20"),
@@ -99,16 +98,16 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
 
 #[test]
 fn learned_positions_end_where_training_ended() {
-    let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), &format!("{COPY} --positions learned"));
+    let folder = &Folder::new();
+    run(folder, &format!("{COPY} --positions learned"));
     let rows = objects(&run(
-        folder.path(),
+        folder,
         "eval runs/copy-1 --eval-lengths 5,6 --sequences 10 --json",
     ));
     assert_eq!(rows[0]["sequences"], 10);
     assert_eq!(rows[1]["sequences"], 0);
     assert_eq!(rows[1]["exact_match"], Value::Null);
-    let table = run(folder.path(), "eval runs/copy-1 --eval-lengths 6");
+    let table = run(folder, "eval runs/copy-1 --eval-lengths 6");
     assert!(
         table.contains("     6          0            -               -\n"),
         "{table}"
@@ -117,10 +116,10 @@ fn learned_positions_end_where_training_ended() {
 
 #[test]
 fn digits_are_the_lengths_of_sums() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let flags = "--task add --max-digits 2 --positions rotary --eval-lengths 2,5 --sequences 10";
-    run(folder.path(), &format!("{TINY} {flags}"));
-    let rows = &json(&folder.path().join("runs/add-1/lengths.json"))[0]["lengths"];
+    run(folder, &format!("{TINY} {flags}"));
+    let rows = &json(&folder.join("runs/add-1/lengths.json"))[0]["lengths"];
     assert_eq!(
         (&rows[0]["trained"], &rows[1]["trained"]),
         (&true.into(), &false.into())
@@ -130,10 +129,10 @@ fn digits_are_the_lengths_of_sums() {
 
 #[test]
 fn impossible_lengths_are_rejected() {
-    let folder = tempfile::tempdir().unwrap();
-    let parent = tempfile::tempdir().unwrap();
-    run(parent.path(), COPY);
-    let name = parent.path().join("runs/copy-1");
+    let folder = &Folder::new();
+    let parent = &Folder::new();
+    run(parent, COPY);
+    let name = parent.join("runs/copy-1");
     let table = "
         --eval-lengths x | 4,8,16 or 1..32
         --eval-lengths 4.. | --eval-lengths
@@ -146,9 +145,9 @@ fn impossible_lengths_are_rejected() {
         --eval-lengths 4 --sequences 0 | --sequences 0
         --eval-lengths 4 --sequences many | --sequences
         --eval-lengths 4 --sequences 9999999 | --sequences 9999999";
-    all_rejected(folder.path(), "", table);
+    all_rejected(folder, "", table);
     let eval = format!("eval {}", name.display());
-    all_rejected(folder.path(), &eval, table);
+    all_rejected(folder, &eval, table);
     let many = "--eval-lengths 4 --beam 2000000000 | --beam 2000000000";
-    all_rejected(folder.path(), &eval, many);
+    all_rejected(folder, &eval, many);
 }

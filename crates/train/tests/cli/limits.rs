@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::task::{TINY, run};
 use super::text_task::{corpus_line, fit};
-use super::{output, succeed, text, train};
+use super::{Folder, output, succeed, text, train};
 
 /// Runs `generate` with flags on an input, and returns stdout, stderr and the exit code.
 fn generate(folder: &Path, flags: &str, input: &str) -> (String, String, Option<i32>) {
@@ -22,8 +22,7 @@ fn generate(folder: &Path, flags: &str, input: &str) -> (String, String, Option<
 
 #[test]
 fn generate_takes_the_lengths_that_eval_takes() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     // This model learns to copy. Its sinusoidal positions extend beyond the trained lengths of 1 to
     // 5.
     let size = "--layers 1 --batch-size 32 --d-model 32 --heads 2 --d-ff 64 --steps 600";
@@ -78,8 +77,7 @@ fn generate_takes_the_lengths_that_eval_takes() {
 
 #[test]
 fn long_texts_are_truncated_alike() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let flags = corpus_line(folder, 200);
     // The models below have 42 positions if positions are learned. Two of these lines have more
     // tokens than that.

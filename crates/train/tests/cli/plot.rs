@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use training::config::RunConfig;
 use training::run::RunFolder;
 
-use super::{refused, succeed, text, train};
+use super::{Folder, refused, succeed, text, train};
 
 /// Trains a run with two layers and two heads, once for all tests, and returns its folder.
 pub(super) fn trained() -> &'static Path {
@@ -64,8 +64,7 @@ fn svg(folder: &Path, path: &str) -> String {
 
 #[test]
 fn a_run_has_all_its_plots() {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path();
+    let folder = &Folder::new();
     let run = trained().to_str().unwrap();
     let paths = plot(folder, &[run, "--output", "new/here"]);
     let found = paths.iter().zip([
@@ -110,8 +109,7 @@ fn a_run_has_all_its_plots() {
 
 #[test]
 fn attention_is_drawn_for_the_given_source() {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path();
+    let folder = &Folder::new();
     let run = trained().to_str().unwrap();
     let arguments = [
         run,
@@ -135,8 +133,7 @@ fn attention_is_drawn_for_the_given_source() {
 
 #[test]
 fn runs_share_a_plot_and_seeds_a_line() {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path();
+    let folder = &Folder::new();
     for (seed, name) in (0..).zip(["a", "b", "c"]) {
         small_run(folder, name, true, |config| config.seed = seed);
     }
@@ -160,8 +157,7 @@ fn runs_share_a_plot_and_seeds_a_line() {
 
 #[test]
 fn curves_can_be_drawn_by_time_and_tokens() {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path();
+    let folder = &Folder::new();
     small_run(folder, "mine", true, |_| {});
     for (axis, label) in [
         ("steps", "training step"),
@@ -191,8 +187,7 @@ fn curves_can_be_drawn_by_time_and_tokens() {
 
 #[test]
 fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path();
+    let folder = &Folder::new();
     let refused = |arguments: &[&str], expected: &[&str]| {
         let arguments: Vec<&str> = ["plot"].iter().chain(arguments).copied().collect();
         refused(folder, &arguments, expected);
@@ -242,8 +237,7 @@ fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
 
 #[test]
 fn plots_that_cannot_be_written_are_errors() {
-    let parent = tempfile::tempdir().unwrap();
-    let folder = parent.path();
+    let folder = &Folder::new();
     small_run(folder, "run", true, |_| {});
     fs::write(folder.join("file"), "mine").unwrap();
     let arguments = ["plot", "run", "--only", "loss", "--output", "file/below"];

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use transformer::weights::{Parameters, read_file};
 
-use super::{all_rejected, json, rejected, run, succeed, train};
+use super::{Folder, all_rejected, json, rejected, run, succeed, train};
 
 /// Returns the path of a model folder that Hugging Face's library `transformers` wrote, from the
 /// fixtures of the crate `transformer`.
@@ -39,8 +39,7 @@ const PAIRS: &str = "--train pairs.tsv --valid pairs.tsv --plain";
 
 #[test]
 fn a_folder_is_trained_further() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     write_pairs(folder);
     for name in ["t5", "bart", "m2m_100"] {
         let from = family(name);
@@ -88,8 +87,7 @@ fn a_folder_is_trained_further() {
 
 #[test]
 fn texts_have_the_tokens_of_their_template() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let tokens = |model: &str, side: &str| {
         let mut command = train(folder);
         command.args(["tokenize", model, "--side", side]);
@@ -116,8 +114,7 @@ fn texts_have_the_tokens_of_their_template() {
 
 #[test]
 fn a_folder_survives_import_and_export() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let languages = "--source-lang fra_Latn --target-lang deu_Latn";
     for (name, layout, languages) in [
         ("t5", "", ""),
@@ -146,8 +143,7 @@ fn a_folder_survives_import_and_export() {
 
 #[test]
 fn a_run_begins_with_a_checkpoint_of_the_folders_model() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     write_pairs(folder);
     let from = folder.join("from");
     copy_family("bart", &from);
@@ -194,8 +190,7 @@ fn with_generation(name: &str, to: &Path, change: impl Fn(&mut Value)) {
 
 #[test]
 fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     write_pairs(folder);
     // The folder's `max_length` may exceed `--max-length`, which also limits evaluations.
     with_generation("m2m_100", &folder.join("long"), |settings| {
@@ -227,8 +222,7 @@ fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
 
 #[test]
 fn thin_matrices_are_added_to_the_models() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     write_pairs(folder);
     let flags = "--lora-rank 2 --lora-alpha 6 --learning-rate 0.05 --steps 4 --checkpoint-every 1";
     let from = family("t5");
@@ -294,8 +288,7 @@ fn thin_matrices_are_added_to_the_models() {
 
 #[test]
 fn a_run_with_one_tokeniser_becomes_a_folder_with_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     write_pairs(folder);
     let sizes = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 30";
     for kind in ["word", "bpe"] {
@@ -310,8 +303,7 @@ fn a_run_with_one_tokeniser_becomes_a_folder_with_it() {
 
 #[test]
 fn mistakes_about_pretrained_models_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     write_pairs(folder);
     let (t5, bart, m2m) = (family("t5"), family("bart"), family("m2m_100"));
     run(folder, &format!("import {t5} --run-dir imported"));

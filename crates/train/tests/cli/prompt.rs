@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::pty::openpty;
 
 use super::task::COPY;
-use super::{run, succeed, text, train};
+use super::{Folder, run, succeed, text, train};
 
 /// Time after which a test fails, long enough for slow machines.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -125,10 +125,10 @@ fn trained(folder: &Path, lines: &str) -> Vec<String> {
 
 #[test]
 fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let expected = trained(folder.path(), "1 2 3\n4 5\n");
+    let folder = &Folder::new();
+    let expected = trained(folder, "1 2 3\n4 5\n");
     let arguments = ["generate", "runs/copy-1"];
-    let mut terminal = Terminal::open(folder.path(), &arguments, None);
+    let mut terminal = Terminal::open(folder, &arguments, None);
     terminal.wait_for("Type a source, such as \"");
     terminal.wait_for("and press Enter. Ctrl-D ends.");
     terminal.wait_for("source> ");
@@ -158,7 +158,7 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     assert_eq!(terminal.end(), Some(0));
 
     // The history is kept in a file, so a second process has it, too.
-    let mut terminal = Terminal::open(folder.path(), &arguments, None);
+    let mut terminal = Terminal::open(folder, &arguments, None);
     terminal.wait_for("source> ");
     terminal.send(&UP.repeat(2));
     terminal.wait_for("4 5");
@@ -171,9 +171,9 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
 
 #[test]
 fn a_byte_that_is_not_utf_8_does_not_end_the_prompt() {
-    let folder = tempfile::tempdir().unwrap();
-    let expected = trained(folder.path(), "1 2 3\n");
-    let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], None);
+    let folder = &Folder::new();
+    let expected = trained(folder, "1 2 3\n");
+    let mut terminal = Terminal::open(folder, &["generate", "runs/copy-1"], None);
     terminal.wait_for("source> ");
     terminal.keyboard.write_all(b"4 \xff").unwrap();
     terminal.wait_for("error: the line is not UTF-8");
@@ -187,12 +187,12 @@ fn a_byte_that_is_not_utf_8_does_not_end_the_prompt() {
 
 #[test]
 fn a_history_that_cannot_be_written_is_mentioned_once() {
-    let folder = tempfile::tempdir().unwrap();
-    trained(folder.path(), "1\n");
+    let folder = &Folder::new();
+    trained(folder, "1\n");
     // The history cannot be written, because its folder cannot be created: a file has the name of a
     // parent folder.
-    std::fs::write(folder.path().join("state"), "").unwrap();
-    let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], None);
+    std::fs::write(folder.join("state"), "").unwrap();
+    let mut terminal = Terminal::open(folder, &["generate", "runs/copy-1"], None);
     terminal.wait_for("the history ");
     terminal.wait_for("source> ");
     // Keys that are typed before the prompt appears are kept.
@@ -202,10 +202,10 @@ fn a_history_that_cannot_be_written_is_mentioned_once() {
 
 #[test]
 fn a_score_asks_for_source_and_target() {
-    let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), COPY);
+    let folder = &Folder::new();
+    run(folder, COPY);
     let arguments = ["generate", "runs/copy-1", "--score"];
-    let mut command = train(folder.path());
+    let mut command = train(folder);
     let expected = succeed(
         &command
             .args(arguments)
@@ -213,7 +213,7 @@ fn a_score_asks_for_source_and_target() {
             .output()
             .unwrap(),
     );
-    let mut terminal = Terminal::open(folder.path(), &arguments, None);
+    let mut terminal = Terminal::open(folder, &arguments, None);
     terminal.wait_for("and then the target to score. Ctrl-D ends.");
     terminal.wait_for("source> ");
     terminal.send("1 2\r");
@@ -227,16 +227,16 @@ fn a_score_asks_for_source_and_target() {
 
 #[test]
 fn a_terminal_gets_the_control_characters_of_a_model_escaped() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let model =
         r#"{"type":"WordLevel","vocab":{"<unk>":0,"\u001b[2Jred\t":1},"unk_token":"<unk>"}"#;
     let json = format!(r#"{{"version":"1.0","added_tokens":[],"model":{model}}}"#);
-    std::fs::write(folder.path().join("tokenizer.json"), json).unwrap();
+    std::fs::write(folder.join("tokenizer.json"), json).unwrap();
     let arguments = ["tokenize", "tokenizer.json", "--decode", "--ids"];
-    let mut command = train(folder.path());
+    let mut command = train(folder);
     let output = command.args(arguments).write_stdin("1\n").output().unwrap();
     assert_eq!(succeed(&output), "\u{1b}[2Jred\t\n");
-    let mut terminal = Terminal::open(folder.path(), &arguments, None);
+    let mut terminal = Terminal::open(folder, &arguments, None);
     terminal.send(&format!("1\n{CTRL_D}"));
     terminal.wait_for("\n\\u001b[2Jred");
     assert_eq!(terminal.end(), Some(0));
@@ -244,11 +244,11 @@ fn a_terminal_gets_the_control_characters_of_a_model_escaped() {
 
 #[test]
 fn a_redirected_stdout_has_the_outputs_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let expected = trained(folder.path(), "1 2 3\n4 5\n");
-    let file = folder.path().join("outputs");
+    let folder = &Folder::new();
+    let expected = trained(folder, "1 2 3\n4 5\n");
+    let file = folder.join("outputs");
     let stdout = File::create(&file).unwrap();
-    let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], Some(stdout));
+    let mut terminal = Terminal::open(folder, &["generate", "runs/copy-1"], Some(stdout));
     terminal.send(&format!("1 2 3\n4 5\n{CTRL_D}"));
     assert_eq!(terminal.end(), Some(0));
     assert_eq!(
@@ -259,11 +259,11 @@ fn a_redirected_stdout_has_the_outputs_alone() {
 
 #[test]
 fn a_history_that_is_not_a_small_file_is_not_read() {
-    let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), COPY);
-    std::fs::create_dir_all(folder.path().join("state/train")).unwrap();
-    super::make_pipe(&folder.path().join("state/train/history"));
-    let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], None);
+    let folder = &Folder::new();
+    run(folder, COPY);
+    std::fs::create_dir_all(folder.join("state/train")).unwrap();
+    super::make_pipe(&folder.join("state/train/history"));
+    let mut terminal = Terminal::open(folder, &["generate", "runs/copy-1"], None);
     terminal.wait_for("it is not a regular file");
     terminal.wait_for("source> ");
     // A pasted control character is shown, not sent to the terminal.

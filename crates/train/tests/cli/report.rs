@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::plot::{small_run, trained};
 use super::text_task::{TINY as TINY_TEXT, corpus};
-use super::{refused, succeed, text, train};
+use super::{Folder, refused, succeed, text, train};
 
 /// Returns the JSON data in a page.
 pub(super) fn data(page: &Path) -> Value {
@@ -19,9 +19,9 @@ pub(super) fn data(page: &Path) -> Value {
 
 #[test]
 fn the_page_of_a_run_has_its_charts_attention_and_samples() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = folder.path().join("pages/mine.html");
-    let mut command = train(folder.path());
+    let folder = &Folder::new();
+    let page = folder.join("pages/mine.html");
+    let mut command = train(folder);
     command.arg("report").arg(trained());
     command.args(["--examples", "12", "-o"]).arg(&page);
     let stdout = succeed(&command.output().unwrap());
@@ -94,9 +94,9 @@ fn the_page_of_a_run_has_its_charts_attention_and_samples() {
 
 #[test]
 fn what_a_run_lacks_is_said_and_the_page_is_written() {
-    let folder = tempfile::tempdir().unwrap();
-    small_run(folder.path(), "early", false, |_| {});
-    let output = train(folder.path()).args(["report", "early"]).output();
+    let folder = &Folder::new();
+    small_run(folder, "early", false, |_| {});
+    let output = train(folder).args(["report", "early"]).output();
     let output = output.unwrap();
     assert_eq!(succeed(&output), "early/report.html\n");
     let notes = text(&output.stderr);
@@ -110,7 +110,7 @@ fn what_a_run_lacks_is_said_and_the_page_is_written() {
         let is_said = lines.any(|line| line.contains(lacks) && line.contains(why));
         assert!(is_said, "{notes}");
     }
-    let data = data(&folder.path().join("early/report.html"));
+    let data = data(&folder.join("early/report.html"));
     let run = &data["runs"][0];
     assert!(run["examples"].is_null());
     assert_eq!(
@@ -121,15 +121,15 @@ fn what_a_run_lacks_is_said_and_the_page_is_written() {
 
 #[test]
 fn several_runs_stand_side_by_side() {
-    let folder = tempfile::tempdir().unwrap();
-    small_run(folder.path(), "run", true, |_| {});
-    small_run(&folder.path().join("other"), "run", true, |config| {
+    let folder = &Folder::new();
+    small_run(folder, "run", true, |_| {});
+    small_run(&folder.join("other"), "run", true, |config| {
         config.model.d_ff = 9
     });
     let pair = ["report", "run", "other/run", "--examples", "0"];
-    let stdout = succeed(&train(folder.path()).args(pair).output().unwrap());
+    let stdout = succeed(&train(folder).args(pair).output().unwrap());
     assert_eq!(stdout, "report.html\n");
-    let found = data(&folder.path().join("report.html"));
+    let found = data(&folder.join("report.html"));
     let names = found["runs"].as_array().unwrap().iter();
     let names = names.map(|run| &run["name"]);
     assert!(names.eq(["run", "other/run"]), "{found}");
@@ -139,18 +139,18 @@ fn several_runs_stand_side_by_side() {
 
 #[test]
 fn a_run_on_text_shows_the_first_pairs_for_validation() {
-    let folder = tempfile::tempdir().unwrap();
-    let flags = corpus(folder.path(), 60);
-    let mut command = train(folder.path());
+    let folder = &Folder::new();
+    let flags = corpus(folder, 60);
+    let mut command = train(folder);
     let command = command
         .args(TINY_TEXT)
         .args(["--run-dir", "run", "--steps", "2"]);
     succeed(&command.args(flags).output().unwrap());
     let arguments = ["report", "run", "--examples", "3"];
-    succeed(&train(folder.path()).args(arguments).output().unwrap());
-    let data = data(&folder.path().join("run/report.html"));
+    succeed(&train(folder).args(arguments).output().unwrap());
+    let data = data(&folder.join("run/report.html"));
     let run = &data["runs"][0];
-    let sources = fs::read_to_string(folder.path().join("valid.source")).unwrap();
+    let sources = fs::read_to_string(folder.join("valid.source")).unwrap();
     let samples = run["examples"]["samples"].as_array().unwrap().iter();
     let samples: Vec<&str> = samples.map(|it| it["source"].as_str().unwrap()).collect();
     assert_eq!(samples, sources.lines().take(3).collect::<Vec<_>>());
@@ -160,10 +160,10 @@ fn a_run_on_text_shows_the_first_pairs_for_validation() {
 
 #[test]
 fn wrong_arguments_are_rejected() {
-    let folder = tempfile::tempdir().unwrap();
-    small_run(folder.path(), "run", true, |_| {});
-    fs::create_dir(folder.path().join("folder")).unwrap();
-    fs::write(folder.path().join("file"), "").unwrap();
+    let folder = &Folder::new();
+    small_run(folder, "run", true, |_| {});
+    fs::create_dir(folder.join("folder")).unwrap();
+    fs::write(folder.join("file"), "").unwrap();
     for (arguments, expected) in [
         ("report", "RUN"),
         ("report none", "RUN none: does not exist"),
@@ -185,6 +185,6 @@ fn wrong_arguments_are_rejected() {
         ),
     ] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
-        refused(folder.path(), &arguments, &[expected]);
+        refused(folder, &arguments, &[expected]);
     }
 }

@@ -24,16 +24,10 @@ fn check_times(lines: &[serde_json::Value]) -> f64 {
 
 #[test]
 fn metrics_have_the_time_of_training_over_all_processes() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let begin = ["--run-dir", "run", "--eval-every", "4"];
-    succeed(
-        &train(folder.path())
-            .args(SMALL)
-            .args(begin)
-            .output()
-            .unwrap(),
-    );
-    let run = folder.path().join("run");
+    succeed(&train(folder).args(SMALL).args(begin).output().unwrap());
+    let run = folder.join("run");
     let before = metrics(&run);
     assert_eq!(before.len(), 12 + 3);
     let summary = json(&run.join("summary.json"));
@@ -63,7 +57,7 @@ fn metrics_have_the_time_of_training_over_all_processes() {
     assert!((tokens - logged).abs() < 0.2 * logged, "{tokens}, {logged}");
 
     let resume = ["resume", "run", "--steps", "15"];
-    succeed(&train(folder.path()).args(resume).output().unwrap());
+    succeed(&train(folder).args(resume).output().unwrap());
     let after = metrics(&run);
     assert_eq!(after[..before.len()], before[..]);
     assert!(check_times(&after) > end);
@@ -98,8 +92,7 @@ fn names(folder: &Path, flags: &str) -> String {
 
 #[test]
 fn runs_are_listed_and_compared() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     rejected(folder, "runs", "DIR runs: does not exist");
     rejected(folder, "eval latest", "no run in");
     // Folders that are not runs are ignored. Damaged runs are skipped with a message.
@@ -221,8 +214,7 @@ fn runs_are_listed_and_compared() {
 
 #[test]
 fn the_latest_run_is_named_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     small(folder, "one", "");
     small(folder, "two", "");
     run(folder, "resume latest --steps 14");
@@ -244,8 +236,7 @@ fn the_latest_run_is_named_so() {
 
 #[test]
 fn a_summary_says_where_the_run_comes_from() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let git = |arguments: &[&str]| {
         let identity = "-c user.name=a -c user.email=a@b -c commit.gpgsign=false".split(' ');
         let output = std::process::Command::new("git")

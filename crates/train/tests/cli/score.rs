@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::task::run;
-use super::{refused, succeed, train};
+use super::{Folder, refused, succeed, train};
 
 fn fixture(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../training/tests/fixtures/scores");
@@ -14,9 +14,9 @@ fn fixture(name: &str) -> String {
 
 #[test]
 fn texts_are_scored() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let (hypotheses, references) = (fixture("odd.hyp"), fixture("odd.ref"));
-    let text = run(folder.path(), &format!("score {hypotheses} {references}"));
+    let text = run(folder, &format!("score {hypotheses} {references}"));
     for expected in [
         "BLEU 58.28  82.5/69.0/58.8/49.4, brevity penalty 0.914, 724 tokens against 789",
         "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0",
@@ -27,23 +27,20 @@ fn texts_are_scored() {
         assert!(text.contains(expected), "{text}");
     }
     let flags = "--lower-case --tokenize none --json";
-    let json = run(
-        folder.path(),
-        &format!("score {hypotheses} {references} {flags}"),
-    );
+    let json = run(folder, &format!("score {hypotheses} {references} {flags}"));
     let json: Value = serde_json::from_str(&json).unwrap();
     let signature = "nrefs:1|case:lc|eff:no|tok:none|smooth:exp|version:2.6.0";
     assert_eq!(json["bleu_signature"], signature);
     let [first, second] = ["several.ref2", "several.ref1"].map(fixture);
     let several = format!("score {} {first} {second} --json", fixture("several.base"));
-    let json: Value = serde_json::from_str(&run(folder.path(), &several)).unwrap();
+    let json: Value = serde_json::from_str(&run(folder, &several)).unwrap();
     assert!(
         json["chrf_signature"].to_string().contains("nrefs:2|"),
         "{json}"
     );
     // The references are scored against themselves, through a pipe.
     let text = std::fs::read(&references).unwrap();
-    let mut command = train(folder.path());
+    let mut command = train(folder);
     command.args(["score", "-", &references]).write_stdin(text);
     let text = succeed(&command.output().unwrap());
     assert!(
@@ -54,8 +51,7 @@ fn texts_are_scored() {
 
 #[test]
 fn wrong_files_are_rejected_in_one_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
     write("two", b"a\nb\n");
     write("three", b"a\nb\nc");

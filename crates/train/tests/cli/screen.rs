@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::task::{COPY, SIZE};
-use super::{succeed, text};
+use super::{Folder, succeed, text};
 
 /// Escape sequence that ends the alternate screen.
 const LEAVE: &str = "\x1b[?1049l";
@@ -200,10 +200,10 @@ fn has_checkpoint(folder: &Path) -> bool {
 
 #[test]
 fn the_dashboard_shows_a_run_and_stops_it_after_a_question() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     for size in [(80, 24), (120, 40), (200, 50), (40, 10)] {
-        let _ = std::fs::remove_dir_all(folder.path().join("run"));
-        let mut program = OnTerminal::start(folder.path(), &long(), size, &[]);
+        let _ = std::fs::remove_dir_all(folder.join("run"));
+        let mut program = OnTerminal::start(folder, &long(), size, &[]);
         for part in ["copy on flex", "left", "exact match", "q stop"] {
             program.wait(part, true);
         }
@@ -221,19 +221,19 @@ fn the_dashboard_shows_a_run_and_stops_it_after_a_question() {
         for part in ["evaluation loss", "stopped after step", "train resume run"] {
             assert!(after.contains(part), "{size:?}: {after}");
         }
-        assert!(has_checkpoint(folder.path()));
+        assert!(has_checkpoint(folder));
     }
 }
 
 #[test]
 fn ctrl_c_and_signals_restore_the_terminal() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     for signal in ["\x03", "INT", "TERM", "HUP"] {
         if signal == "HUP" && super::ignores_hang_up() {
             continue;
         }
-        let _ = std::fs::remove_dir_all(folder.path().join("run"));
-        let mut program = OnTerminal::start(folder.path(), &long(), (80, 24), &[]);
+        let _ = std::fs::remove_dir_all(folder.join("run"));
+        let mut program = OnTerminal::start(folder, &long(), (80, 24), &[]);
         program.wait("exact match", true);
         if signal == "\x03" {
             program.press(signal);
@@ -244,14 +244,14 @@ fn ctrl_c_and_signals_restore_the_terminal() {
         assert!(after.contains("stopped after step"), "{signal}: {after}");
         let is_key = after.contains(" by Ctrl-C; ");
         assert_eq!(is_key, signal == "\x03", "{signal}: {after}");
-        assert!(has_checkpoint(folder.path()));
+        assert!(has_checkpoint(folder));
     }
 }
 
 #[test]
 fn a_resized_terminal_shows_more_charts() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut program = OnTerminal::start(folder.path(), &long(), (40, 10), &[]);
+    let folder = &Folder::new();
+    let mut program = OnTerminal::start(folder, &long(), (40, 10), &[]);
     program.wait("exact match", true);
     program.resize(200, 50);
     for part in ["Loss  ", "Accuracy on", "Learning rate"] {
@@ -271,9 +271,9 @@ fn a_resized_terminal_shows_more_charts() {
 
 #[test]
 fn a_run_that_ends_prints_what_the_dashboard_held_back() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let arguments = format!("{COPY} --eval-every 3");
-    let program = OnTerminal::start(folder.path(), &arguments, (80, 24), &[]);
+    let program = OnTerminal::start(folder, &arguments, (80, 24), &[]);
     let (code, _, after) = program.end();
     assert_eq!(code, 0, "{after}");
     let position = |part: &str| {
@@ -288,11 +288,11 @@ fn a_run_that_ends_prints_what_the_dashboard_held_back() {
 
 #[test]
 fn no_color_leaves_no_colours() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let no_color = &[("NO_COLOR", "1")][..];
     for (variables, has_colors) in [(no_color, false), (&[], true)] {
         let arguments = format!("{COPY} --eval-every 3");
-        let program = OnTerminal::start(folder.path(), &arguments, (80, 24), variables);
+        let program = OnTerminal::start(folder, &arguments, (80, 24), variables);
         let (code, output, _) = program.end();
         assert_eq!(code, 0, "{output}");
         assert_eq!(has_color(&output), has_colors, "{variables:?}: {output:?}");
@@ -309,15 +309,11 @@ fn has_color(output: &str) -> bool {
 
 #[test]
 fn a_dumb_terminal_and_ci_get_plain_lines() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     for variable in [("TERM", "dumb"), ("CI", "true")] {
         let arguments = format!("{COPY} --eval-every 3");
-        let program = OnTerminal::start(
-            folder.path(),
-            &arguments,
-            (80, 24),
-            &[variable, ("NO_COLOR", "1")],
-        );
+        let program =
+            OnTerminal::start(folder, &arguments, (80, 24), &[variable, ("NO_COLOR", "1")]);
         let (code, _, output) = program.end();
         assert_eq!(code, 0, "{output}");
         assert!(!output.contains(['\x1b', '\r']), "{variable:?}: {output:?}");
@@ -327,9 +323,9 @@ fn a_dumb_terminal_and_ci_get_plain_lines() {
 
 #[test]
 fn pipes_have_colours_only_if_they_are_forced() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let run = |variables: &[(&str, &str)]| {
-        let mut command = super::train(folder.path());
+        let mut command = super::train(folder);
         command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE");
         command
             .env("RUST_LOG", "info")
@@ -350,15 +346,15 @@ fn pipes_have_colours_only_if_they_are_forced() {
 
 #[test]
 fn a_new_run_describes_its_model_data_and_device() {
-    let folder = tempfile::tempdir().unwrap();
-    let output = super::output(folder.path(), COPY);
+    let folder = &Folder::new();
+    let output = super::output(folder, COPY);
     succeed(&output);
     let stderr = text(&output.stderr);
     let row = |name: &str| {
         let line = stderr.lines().skip(1).find(|line| line.starts_with(name));
         line.unwrap_or_else(|| panic!("no {name}: {stderr}"))
     };
-    let summary = super::json(&folder.path().join("runs/copy-1/summary.json"));
+    let summary = super::json(&folder.join("runs/copy-1/summary.json"));
     let total = row("total").split_whitespace().nth(1).unwrap();
     assert_eq!(total.replace(',', ""), summary["parameters"].to_string());
     assert!(row("encoder").contains("d_model 16"));

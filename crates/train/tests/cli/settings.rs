@@ -4,12 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{SMALL, all_rejected, json, refused, succeed, text, train};
+use super::{Folder, SMALL, all_rejected, json, refused, succeed, text, train};
 
 /// Returns the help of a command on a terminal with `columns` columns.
 fn help(command: &[&str], columns: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let mut train = train(folder.path());
+    let folder = &Folder::new();
+    let mut train = train(folder);
     train.args(command).arg("--help").env("COLUMNS", columns);
     succeed(&train.output().unwrap())
 }
@@ -110,7 +110,7 @@ translate x | use `train generate` | see `train --help`
 copy | use `train --task copy`
 resume x --learning-rate 1 | a resumed run keeps its settings | train fit --learning-rate
 ";
-    all_rejected(tempfile::tempdir().unwrap().path(), "", table);
+    all_rejected(&Folder::new(), "", table);
 }
 
 #[cfg(unix)]
@@ -118,10 +118,10 @@ resume x --learning-rate 1 | a resumed run keeps its settings | train fit --lear
 fn paths_that_no_configuration_can_record_are_rejected() {
     use std::os::unix::ffi::OsStrExt;
 
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let path = std::ffi::OsStr::from_bytes(b"\xff.tsv");
     for flag in ["--train", "--cache", "--from", "--tokenizer-file"] {
-        let mut command = train(folder.path());
+        let mut command = train(folder);
         command.args(["--task", "text", "--set", "seed=2", flag]);
         let output = command.arg(path).output().unwrap();
         assert_eq!(output.status.code(), Some(2));
@@ -158,13 +158,12 @@ help nothing | unrecognized subcommand | nothing
 --task text --train x.tsv --d-model 42 --heads 5 | --heads 5: must be a divisor
 --task text --train x.tsv --set model.norm=rms --set model.norm_variance=unbiased | model.norm_variance unbiased: must be biased
 ";
-    all_rejected(tempfile::tempdir().unwrap().path(), "", table);
+    all_rejected(&Folder::new(), "", table);
 }
 
 #[test]
 fn errors_name_the_flag_of_their_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     fs::write(path.join("a.tsv"), "ein Haus\ta house\nzwei\ttwo\n").unwrap();
     fs::write(path.join("bad.tsv"), "no tab\n").unwrap();
     fs::write(path.join("bad.json"), "{}").unwrap();
@@ -196,8 +195,7 @@ fn errors_name_the_flag_of_their_file() {
 
 #[test]
 fn the_learning_rate_is_the_peak_of_the_schedule() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let run = [&SMALL[..], &["--learning-rate", "0.002", "--warmup", "4"]].concat();
     for schedule in ["linear", "noam", "cosine"] {
         let flags = [&run[..], &["--schedule", schedule, "--run-dir", schedule]].concat();
@@ -214,13 +212,13 @@ fn the_learning_rate_is_the_peak_of_the_schedule() {
 
 #[test]
 fn any_setting_can_be_set_by_its_path() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     #[rustfmt::skip]
     let flags = [
         "--d-model", "32", "--set", "optimization.optimizer.beta_2=0.99", "--set",
         "model.d_model=16", "--set", "checkpointing.seconds=null", "--learning-rate", "0.01",
     ];
-    let config = config_of(folder.path(), &flags);
+    let config = config_of(folder, &flags);
     assert_eq!(config["optimization"]["optimizer"]["beta_2"], 0.99);
     assert_eq!(config["model"]["d_model"], 16);
     assert!(config["checkpointing"]["seconds"].is_null());
@@ -229,10 +227,10 @@ fn any_setting_can_be_set_by_its_path() {
 
 #[test]
 fn threads_are_recorded_and_missing_checkpoints_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let flags = [&["--threads", "3"][..], &SMALL, &["--run-dir", "run"]].concat();
-    printed(folder.path(), &flags);
-    let state = json(&folder.path().join("run/checkpoints/step-12/state.json"));
+    printed(folder, &flags);
+    let state = json(&folder.join("run/checkpoints/step-12/state.json"));
     assert_eq!(state["threads"], 3);
     for (selector, expected) in [
         ("77", "checkpoints has no checkpoint of step 77, only of 12"),
@@ -240,14 +238,13 @@ fn threads_are_recorded_and_missing_checkpoints_named() {
     ] {
         let arguments = ["eval", "run", "--checkpoint", selector];
         let flag = format!("--checkpoint {selector}: ");
-        refused(folder.path(), &arguments, &[&flag, expected]);
+        refused(folder, &arguments, &[&flag, expected]);
     }
 }
 
 #[test]
 fn a_printed_preset_is_a_file_of_settings() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let list = printed(path, &["presets"]);
     for preset in ["copy", "add", "annotated-copy", "tiny", "base"] {
         assert!(list.lines().any(|line| line.starts_with(preset)), "{list}");
@@ -267,8 +264,7 @@ fn a_printed_preset_is_a_file_of_settings() {
 
 #[test]
 fn a_dry_run_measures_and_writes_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let stdout = printed(path, &[&["--dry-run"][..], &SMALL].concat());
     for line in ["total ", "data ", "memory ", "time  ", "steps "] {
         assert!(
@@ -292,8 +288,7 @@ fn a_dry_run_measures_and_writes_nothing() {
 
 #[test]
 fn pairs_are_held_out_where_no_validation_corpus_is_given() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let lines: String = (0..400).map(|n| format!("ein {n}\tone {n}\n")).collect();
     // Each pair is in the file twice. Both copies must be held out, or neither.
     fs::write(path.join("a.tsv"), lines.repeat(2)).unwrap();
@@ -362,8 +357,7 @@ fn check_by(program: &str, arguments: &[&str], file: &Path) {
 
 #[test]
 fn shells_can_read_their_completions() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = printed(path, &["completions", shell]);
         for name in ["generate", "learning-rate", "threads"] {

@@ -6,12 +6,11 @@ use serde_json::{Value, json};
 
 use super::task::run;
 use super::text_task::{corpus_line, fit};
-use super::{output, succeed, text, train};
+use super::{Folder, output, succeed, text, train};
 
 #[test]
 fn each_side_has_its_own_lengths_and_vocabulary() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let flags = corpus_line(folder, 200);
     let with = |more: &str| format!("{flags} {more}");
     let config = |name: &str| -> Value { super::json(&folder.join(name).join("config.json")) };
@@ -50,8 +49,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
 
 #[test]
 fn each_side_has_its_own_padding() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let flags = format!("{} --vocab-size 400,280", corpus_line(folder, 200));
     succeed(&fit(folder, "first", 2, &flags));
     // A source tokeniser without a padding token gets one as its last token. The id of this token,
@@ -107,8 +105,7 @@ fn each_side_has_its_own_padding() {
 
 #[test]
 fn the_tiny_preset_is_not_advised_to_who_uses_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let flags = corpus_line(folder, 50);
     let warning = |more: &str| {
         let output = output(folder, &format!("fit --task text --steps 2 {flags} {more}"));

@@ -6,7 +6,7 @@ use serde_json::Value;
 use training::run::{RunStatus, Status, read_status};
 
 use super::task::{COPY, SIZE};
-use super::{SMALL, json, output, succeed, text, train};
+use super::{Folder, SMALL, json, output, succeed, text, train};
 
 fn status(run: &Path) -> RunStatus {
     read_status(run).unwrap()
@@ -18,14 +18,14 @@ fn reason(run: &Path) -> String {
 
 #[test]
 fn a_finished_run_says_why_it_ended_and_what_comes_next() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = train(folder.path());
+    let folder = &Folder::new();
+    let mut command = train(folder);
     command
         .args(SMALL)
         .args(["--eval-every", "5", "--run-dir", "my runs/a"]);
     let output = command.output().unwrap();
     succeed(&output);
-    let run = folder.path().join("my runs/a");
+    let run = folder.join("my runs/a");
     let expected = RunStatus {
         status: Status::Finished,
         step: 12,
@@ -51,32 +51,29 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
     {
         let line = format!("echo 1 2 | '{}' {command}", program.display());
         let mut shell = std::process::Command::new("sh");
-        let output = shell
-            .args(["-c", &line])
-            .current_dir(folder.path())
-            .output();
+        let output = shell.args(["-c", &line]).current_dir(folder).output();
         succeed(&output.unwrap());
     }
     // Commands that are printed can be typed.
     let report = ["report", "my runs/a", "--examples", "0"];
-    let report = train(folder.path()).args(report).output().unwrap();
+    let report = train(folder).args(report).output().unwrap();
     let command = "`train eval 'my runs/a' --eval-lengths 1..32`";
     assert!(text(&report.stderr).contains(command));
     // Evaluation and plots do not change how the run ended.
     assert_eq!(status(&run), expected);
     let more = ["resume", "my runs/a", "--steps", "15"];
-    succeed(&train(folder.path()).args(more).output().unwrap());
+    succeed(&train(folder).args(more).output().unwrap());
     assert_eq!(reason(&run), "all 15 steps taken");
 }
 
 #[test]
 fn a_run_that_ends_early_says_why() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let learns = "--steps 2000 --eval-every 50 --target 0.1 --batch-size 32 --d-model 32 --heads 2 \
         --d-ff 64 --layers 1 --symbols 12 --max-length 4 --run-dir target";
-    let first = output(folder.path(), learns);
+    let first = output(folder, learns);
     succeed(&first);
-    let run = folder.path().join("target");
+    let run = folder.join("target");
     let (found, step) = (reason(&run), status(&run).step);
     assert!(
         found.ends_with(&format!(" >= 0.1 at step {step}")),
@@ -86,7 +83,7 @@ fn a_run_that_ends_early_says_why() {
     assert!(text(&first.stdout).contains(&format!("step {step} of 2000, ")));
     // A run that was killed in the final test keeps the reason for which training ended.
     std::fs::remove_file(run.join("summary.json")).unwrap();
-    let resumed = output(folder.path(), "resume target");
+    let resumed = output(folder, "resume target");
     succeed(&resumed);
     assert_eq!(reason(&run), found);
     assert!(text(&resumed.stderr).contains(&found));
@@ -94,15 +91,15 @@ fn a_run_that_ends_early_says_why() {
 
 #[test]
 fn a_run_that_fails_says_why() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let diverges = "--set optimization.schedule.factor=1e30 --norm post --checkpoint-every 1 --run-dir diverged";
-    let output = output(folder.path(), &format!("{COPY} {diverges}"));
+    let output = output(folder, &format!("{COPY} {diverges}"));
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{stderr}");
-    let found = status(&folder.path().join("diverged"));
+    let found = status(&folder.join("diverged"));
     assert_eq!(found.status, Status::Diverged);
     // `eval` fails on the checkpoint whose loss was not finite.
-    let eval = super::output(folder.path(), "eval diverged");
+    let eval = super::output(folder, "eval diverged");
     assert_eq!(eval.status.code(), Some(3));
     let why = found.reason.unwrap();
     assert!(stderr.contains(&format!("error: {why}: ")), "{stderr}");
@@ -110,16 +107,13 @@ fn a_run_that_fails_says_why() {
     let program = assert_cmd::cargo::cargo_bin("train");
     let line = format!("'{}' {COPY} --run-dir full >/dev/full", program.display());
     let mut shell = std::process::Command::new("sh");
-    let output = shell
-        .args(["-c", &line])
-        .current_dir(folder.path())
-        .output();
+    let output = shell.args(["-c", &line]).current_dir(folder).output();
     assert_eq!(output.unwrap().status.code(), Some(1));
-    let run = folder.path().join("full");
+    let run = folder.join("full");
     assert_eq!(status(&run).status, Status::Failed);
     assert!(reason(&run).contains("standard output"));
     // Training was complete, so only the final test is left.
-    super::run(folder.path(), "resume full");
+    super::run(folder, "resume full");
     assert_eq!(status(&run).status, Status::Finished);
 }
 
@@ -129,26 +123,24 @@ mod signals {
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
 
-    use tempfile::TempDir;
-
     use super::*;
 
     /// Starts a long run in the folder `run`, after the shell code `before`.
-    fn begin(before: &str) -> (TempDir, Child) {
-        let folder = tempfile::tempdir().unwrap();
+    fn begin(before: &str) -> (Folder, Child) {
+        let folder = Folder::new();
         let line = format!(
             "{before} exec '{}' fit {SIZE} --steps 1000000 --run-dir run --checkpoint-every 50",
             assert_cmd::cargo::cargo_bin("train").display()
         );
         let child = Command::new("sh")
             .args(["-c", &line])
-            .current_dir(folder.path())
+            .current_dir(&folder)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(File::create(folder.path().join("stderr")).unwrap())
+            .stderr(File::create(folder.join("stderr")).unwrap())
             .spawn()
             .unwrap();
-        wait_until(|| folder.path().join("run/checkpoints/step-50").exists());
+        wait_until(|| folder.join("run/checkpoints/step-50").exists());
         (folder, child)
     }
 
@@ -173,11 +165,11 @@ mod signals {
                 continue;
             }
             let (folder, mut child) = begin("");
-            let run = folder.path().join("run");
+            let run = folder.join("run");
             assert_eq!(status(&run).status, Status::Running);
             assert_eq!(status(&run).steps, 1_000_000);
             let process = format!("process {}", child.id());
-            crate::rejected(folder.path(), "resume run", &["RUN run", &process]);
+            crate::rejected(&folder, "resume run", &["RUN run", &process]);
             send(&child, signal);
             assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
             let found = status(&run);
@@ -185,7 +177,7 @@ mod signals {
             assert_eq!(found.reason, Some(format!("stopped by SIG{signal}")));
             let checkpoint = format!("checkpoints/step-{}/model.safetensors", found.step);
             assert!(run.join(checkpoint).exists());
-            let stderr = std::fs::read_to_string(folder.path().join("stderr")).unwrap();
+            let stderr = std::fs::read_to_string(folder.join("stderr")).unwrap();
             // Every step before the signal is in the checkpoint.
             let lines = crate::losses(&run);
             let steps = lines.iter().filter(|line| line.get("loss").is_some());
@@ -197,7 +189,7 @@ mod signals {
     #[test]
     fn a_killed_run_is_not_shown_as_running() {
         let (folder, mut child) = begin("");
-        let run = folder.path().join("run");
+        let run = folder.join("run");
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(json(&run.join("status.json"))["status"], "running");
@@ -212,7 +204,7 @@ mod signals {
         assert!(child.try_wait().unwrap().is_none());
         send(&child, "TERM");
         assert_eq!(child.wait().unwrap().code(), Some(143));
-        let reason = reason(&folder.path().join("run"));
+        let reason = reason(&folder.join("run"));
         assert_eq!(reason, "stopped by SIGTERM");
     }
 }

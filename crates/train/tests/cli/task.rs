@@ -1,7 +1,7 @@
 //! The tasks of `train fit`.
 
 pub(crate) use super::run;
-use super::{all_rejected, json, succeed, text, train};
+use super::{Folder, all_rejected, json, succeed, text, train};
 
 /// Flags of a small model, without flags that belong to a single task.
 pub const TINY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1";
@@ -16,22 +16,22 @@ pub const COPY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 
 
 #[test]
 fn every_task_trains_and_generates() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     for (task, flags, source) in [
         ("reverse", "--symbols 9 --max-length 5", "3 1 2"),
         ("sort", "--symbols 9 --max-length 5", "3 1 2"),
         ("add", "--max-digits 2", "1 2 + 9"),
     ] {
-        let stdout = run(folder.path(), &format!("fit --task {task} {TINY} {flags}"));
+        let stdout = run(folder, &format!("fit --task {task} {TINY} {flags}"));
         assert!(stdout.contains("exact match "), "{stdout}");
         let name = format!("runs/{task}-1");
-        let run = folder.path().join(&name);
+        let run = folder.join(&name);
         assert_eq!(json(&run.join("config.json"))["data"]["task"], task);
         assert_eq!(json(&run.join("summary.json"))["task"], task);
-        let mut generate = train(folder.path());
+        let mut generate = train(folder);
         generate.args(["generate", &name]).write_stdin(source);
         assert_eq!(succeed(&generate.output().unwrap()).lines().count(), 1);
-        let mut wrong = train(folder.path());
+        let mut wrong = train(folder);
         wrong.args(["generate", &name]).write_stdin("3 x");
         let output = wrong.output().unwrap();
         assert_eq!(output.status.code(), Some(2));
@@ -41,7 +41,7 @@ fn every_task_trains_and_generates() {
 
 #[test]
 fn flags_of_other_tasks_are_rejected() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let table = "
         --task add --symbols 5 | --symbols 5: is not a setting of --task add, which has --max-digits
         --task add --min-length 2 | --min-length 2
@@ -54,12 +54,12 @@ fn flags_of_other_tasks_are_rejected() {
         --task add --max-digits -1 | --max-digits
         --task reverse --symbols 0 | --symbols 0
         --task subtract | copy, reverse, sort, add";
-    all_rejected(folder.path(), "", table);
+    all_rejected(folder, "", table);
 }
 
 #[test]
 fn small_tasks_are_learned() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     // Addition of numbers with two digits takes longer to learn, so the test requires only 10 %
     // correct sums. By chance, less than 1 % would be correct.
     let small = "--symbols 9 --max-length 5 --steps 500 --set optimization.schedule.factor=1";
@@ -69,8 +69,8 @@ fn small_tasks_are_learned() {
         ("add", "--max-digits 2 --steps 900", 0.1),
     ] {
         let size = "--layers 1 --batch-size 32 --d-model 32 --d-ff 64";
-        let stdout = run(folder.path(), &format!("--task {task} {size} {flags}"));
-        let summary = json(&folder.path().join(format!("runs/{task}-1/summary.json")));
+        let stdout = run(folder, &format!("--task {task} {size} {flags}"));
+        let summary = json(&folder.join(format!("runs/{task}-1/summary.json")));
         let exact_match = summary["exact_match"].as_f64().unwrap();
         assert!(exact_match >= least, "{stdout}");
     }

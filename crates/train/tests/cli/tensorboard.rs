@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::plot::{small_run, trained};
 use super::report::data;
 use super::runs::small;
-use super::{succeed, train};
+use super::{Folder, succeed, train};
 
 /// Returns the values of a tag in the event files of a run.
 fn values(run: &Path, tag: &str) -> Vec<f32> {
@@ -25,8 +25,7 @@ fn values(run: &Path, tag: &str) -> Vec<f32> {
 
 #[test]
 fn event_files_for_tensorboard_have_each_step_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let run = folder.join("runs/run");
     let resume = |arguments: &[&str]| {
         let arguments = [&["resume", "runs/run"], arguments].concat();
@@ -48,8 +47,7 @@ fn event_files_for_tensorboard_have_each_step_once() {
 
 #[test]
 fn all_commands_say_the_same_of_a_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     small_run(folder, "other", true, |_| {});
     let run = trained();
     let path = run.to_str().unwrap();

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
-use super::{all_rejected, json, output, rejected, run, succeed, text};
+use super::{Folder, all_rejected, json, output, rejected, run, succeed, text};
 
 #[path = "../../../../examples/pseudo_language/language.rs"]
 mod language;
@@ -68,8 +68,7 @@ fn losses(run: &Path) -> Vec<String> {
 
 #[test]
 fn every_form_of_a_corpus_gives_the_same_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let files = corpus_line(path, 200);
     let pairs = |split: &str| -> Vec<(String, String)> {
         let read = |side| fs::read_to_string(path.join(format!("{split}.{side}"))).unwrap();
@@ -108,8 +107,7 @@ fn every_form_of_a_corpus_gives_the_same_run() {
 
 #[test]
 fn a_run_on_texts_translates_and_is_scored() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let run = |line: &str| super::run(path, line);
     let object = |line: &str| -> Value { serde_json::from_str(&run(line)).unwrap() };
     let output = fit(path, "run", 4, &corpus_line(path, 200));
@@ -176,8 +174,7 @@ fn a_run_on_texts_translates_and_is_scored() {
 
 #[test]
 fn a_resumed_run_on_texts_equals_an_unbroken_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let files = corpus_line(path, 300);
     // The Noam schedule does not depend on the total number of steps. So a run of 4 steps that is
     // resumed for 8 more equals a run of 12 steps. With these batches, 12 steps are more than an
@@ -215,8 +212,7 @@ fn a_resumed_run_on_texts_equals_an_unbroken_one() {
 
 #[test]
 fn the_last_step_of_an_epoch_has_the_gradient_of_its_own_tokens() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags = corpus_line(path, 50);
     // The parameters hardly change, and there is no dropout, so a batch has the same loss in each
     // run.
@@ -260,8 +256,7 @@ fn the_last_step_of_an_epoch_has_the_gradient_of_its_own_tokens() {
 
 #[test]
 fn a_run_is_evaluated_on_the_pairs_that_it_was_validated_with() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags = corpus_line(path, 50);
     // Of the validation pairs, one has an empty side, and one has more tokens than --max-length.
     for side in ["source", "target"] {
@@ -298,8 +293,7 @@ fn a_run_is_evaluated_on_the_pairs_that_it_was_validated_with() {
 
 #[test]
 fn a_corpus_is_known_by_its_content() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     fs::create_dir(path.join("old")).unwrap();
     corpus(&path.join("old"), 50);
     let flags = |folder: &str| -> String {
@@ -367,8 +361,7 @@ fn a_corpus_is_known_by_its_content() {
 
 #[test]
 fn wrong_corpora_are_rejected_in_one_line() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let files = corpus(path, 50);
     for (name, content) in [
         ("short", &b"a b\nc d\n"[..]),
@@ -442,8 +435,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
 
 #[test]
 fn skipped_pairs_and_replaced_bytes_are_counted() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags = corpus_line(path, 50);
     for (side, more) in [
         ("source", &b"\nabc \xff\nabc\n"[..]),
@@ -480,8 +472,7 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
 
 #[test]
 fn every_line_of_a_test_set_is_scored() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags = corpus_line(path, 50);
     succeed(&fit(path, "run", 1, &format!("{flags} --tokenizer word")));
     let long = "vel ".repeat(5000);
@@ -513,8 +504,7 @@ fn every_line_of_a_test_set_is_scored() {
 
 #[test]
 fn a_damaged_cache_is_made_again() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags = corpus_line(path, 50);
     let run = |name: &str| {
         let output = fit(path, name, 4, &flags);
@@ -585,8 +575,7 @@ fn a_damaged_cache_is_made_again() {
 
 #[test]
 fn outputs_on_texts_are_single_lines() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     succeed(&fit(path, "run", 4, &corpus_line(path, 50)));
     for flags in ["--seed 1", "--stream"] {
         let line = format!("generate run --input valid.source --sample {flags}");
@@ -597,8 +586,7 @@ fn outputs_on_texts_are_single_lines() {
 
 #[test]
 fn pairs_of_the_same_tokens_have_their_own_references() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags = corpus_line(path, 50);
     // Half of the targets are in capital letters, which `--lower-case` makes equal to the others.
     for (side, capital) in [("source", false), ("target", true)] {
@@ -630,8 +618,7 @@ fn pairs_of_the_same_tokens_have_their_own_references() {
 
 #[test]
 fn unknown_words_are_never_an_exact_match() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let pairs = |word: &str| -> String {
         let pair = |n: u32| format!("go {word}{n}\tgehe {word}{n}\n");
         (0..60).map(pair).collect()
@@ -655,8 +642,7 @@ fn unknown_words_are_never_an_exact_match() {
 
 #[test]
 fn tokenizer_files_are_used_unless_they_lack_something() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags = corpus_line(path, 50);
     succeed(&fit(path, "first", 4, &flags));
     fs::copy(
@@ -713,8 +699,7 @@ fn fit_fails(path: &Path, run: &str, flags: &str, part: &str) {
 
 #[test]
 fn files_of_the_user_are_not_overwritten() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags = corpus_line(path, 50);
     let file = path.join("mine/tokenizer.json");
     fs::create_dir(path.join("mine")).unwrap();
@@ -732,8 +717,7 @@ fn files_of_the_user_are_not_overwritten() {
 
 #[test]
 fn a_file_of_settings_can_set_steps_for_text() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     corpus(path, 50);
     let toml = r#"
         [optimization]
@@ -758,8 +742,7 @@ fn a_file_of_settings_can_set_steps_for_text() {
 #[cfg(unix)]
 #[test]
 fn pipes_are_rejected_as_corpora_and_in_the_cache() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags = corpus_line(path, 50);
     super::make_pipe(&path.join("fifo"));
     let piped = flags.replacen("train.source", "fifo", 1);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::task::TINY;
 use super::text_task::{corpus_line, fit};
-use super::{output, refused, run, succeed, text, train};
+use super::{Folder, output, refused, run, succeed, text, train};
 
 /// Runs `tokenize` with flags on an input, and returns the output.
 fn tokenize(folder: &Path, flags: &str, input: &str) -> String {
@@ -22,8 +22,7 @@ const STRANGE: &str =
 
 #[test]
 fn texts_survive_a_round_trip() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let flags = corpus_line(folder, 200);
     succeed(&fit(folder, "run", 1, &flags));
     let sources = fs::read_to_string(folder.join("valid.source")).unwrap();
@@ -116,8 +115,8 @@ fn texts_survive_a_round_trip() {
 
 #[test]
 fn runs_on_symbols_have_no_tokeniser() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let fit = format!("fit {TINY} --symbols 9 --max-length 5 --run-dir copy");
-    run(folder.path(), &fit);
-    refused(folder.path(), &["tokenize", "copy"], &["TOKENIZER copy"]);
+    run(folder, &fit);
+    refused(folder, &["tokenize", "copy"], &["TOKENIZER copy"]);
 }

@@ -5,7 +5,7 @@ use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use super::task::{COPY, SIZE};
-use super::{json, losses, output, refused, rejected, run, succeed, text};
+use super::{Folder, json, losses, output, refused, rejected, run, succeed, text};
 
 fn spawn(folder: &Path, line: &str) -> Child {
     Process::new(assert_cmd::cargo::cargo_bin("train"))
@@ -55,20 +55,20 @@ fn everything(run: &Path, step: usize) -> ([Vec<u8>; 2], Vec<serde_json::Value>)
 fn assert_survives_kills(backend: &str) {
     const STEPS: usize = 200;
     const KILLS: usize = 10;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let begin = |name| {
         let flags = "--checkpoint-every 3 --eval-every 40 --ema 0.9 --steps 200";
         format!("fit {SIZE} {flags} --backend {backend} --run-dir {name}")
     };
-    run(folder.path(), &begin("whole"));
+    run(folder, &begin("whole"));
 
-    let broken = folder.path().join("broken");
+    let broken = folder.join("broken");
     // State of a pseudo-random generator, which gives the delay before each kill.
     let mut random = 20_261_123_u32;
     for kill in 1..=KILLS {
         let mut child = match kill {
-            1 => spawn(folder.path(), &begin("broken")),
-            _ => spawn(folder.path(), "resume broken"),
+            1 => spawn(folder, &begin("broken")),
+            _ => spawn(folder, "resume broken"),
         };
         wait_for(&broken, kill * (STEPS - 30) / KILLS, &mut child);
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -80,8 +80,8 @@ fn assert_survives_kills(backend: &str) {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    run(folder.path(), "resume broken");
-    let whole = folder.path().join("whole");
+    run(folder, "resume broken");
+    let whole = folder.join("whole");
     assert!(everything(&broken, STEPS) == everything(&whole, STEPS));
     let steps = losses(&broken);
     let steps = steps.iter().filter(|line| line.get("loss").is_some());
@@ -107,17 +107,17 @@ fn a_run_killed_ten_times_ends_as_if_nothing_had_happened_on_ndarray() {
 }
 
 /// Trains a run of 12 steps with checkpoints at 4, 8 and 12, in a folder named `run`.
-fn small_run(more: &str) -> (tempfile::TempDir, PathBuf) {
+fn small_run(more: &str) -> (Folder, PathBuf) {
     run_of(&format!("{COPY} {more}"))
 }
 
-fn run_of(flags: &str) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
+fn run_of(flags: &str) -> (Folder, PathBuf) {
+    let folder = Folder::new();
     run(
-        folder.path(),
+        &folder,
         &format!("{flags} --checkpoint-every 4 --run-dir run"),
     );
-    let run = folder.path().join("run");
+    let run = folder.join("run");
     (folder, run)
 }
 
@@ -130,7 +130,7 @@ fn damaged_checkpoints_are_skipped() {
         std::fs::write(run.join(file), b"").unwrap();
     };
     damage(12);
-    let output = output(folder.path(), "resume run");
+    let output = output(&folder, "resume run");
     succeed(&output);
     let stderr = text(&output.stderr);
     assert!(
@@ -140,7 +140,7 @@ fn damaged_checkpoints_are_skipped() {
     assert!(everything(&run, 12) == whole);
     [4, 8, 12].into_iter().for_each(damage);
     for command in ["resume", "generate", "eval"] {
-        refused(folder.path(), &[command, "run"], &["optimizer.safetensors"]);
+        refused(&folder, &[command, "run"], &["optimizer.safetensors"]);
     }
 }
 
@@ -151,10 +151,10 @@ fn a_run_killed_before_its_first_checkpoint_starts_again() {
     std::fs::remove_dir_all(run.join("checkpoints")).unwrap();
     // A finished run without checkpoints does not start again, because its checkpoints may have
     // been moved elsewhere.
-    rejected(folder.path(), "resume run", &["has no checkpoint step-N"]);
+    rejected(&folder, "resume run", &["has no checkpoint step-N"]);
     assert_eq!(losses(&run).len(), 13);
     std::fs::remove_file(run.join("summary.json")).unwrap();
-    let output = output(folder.path(), "resume run");
+    let output = output(&folder, "resume run");
     succeed(&output);
     assert!(text(&output.stderr).contains("has no checkpoint yet"));
     assert!(everything(&run, 12) == whole);
@@ -168,7 +168,7 @@ fn checkpoints_of_other_models_are_rejected() {
     let edited = json.replace("\"n_heads\": 2", "\"n_heads\": 4");
     std::fs::write(&config, &edited).unwrap();
     for command in ["resume run --steps 20", "generate run"] {
-        rejected(folder.path(), command, &["model.n_heads 2"]);
+        rejected(&folder, command, &["model.n_heads 2"]);
     }
     // The rejected commands have changed nothing.
     assert_eq!(std::fs::read_to_string(&config).unwrap(), edited);
@@ -178,21 +178,17 @@ fn checkpoints_of_other_models_are_rejected() {
 #[test]
 fn a_finished_run_resumes_with_more_steps() {
     let (folder, trained) = small_run("--schedule noam");
-    rejected(folder.path(), "resume run", &["step 12", "--steps"]);
-    rejected(
-        folder.path(),
-        "resume run --steps 9",
-        &["step 12", "--steps"],
-    );
-    run(folder.path(), "resume run --steps 20");
+    rejected(&folder, "resume run", &["step 12", "--steps"]);
+    rejected(&folder, "resume run --steps 9", &["step 12", "--steps"]);
+    run(&folder, "resume run --steps 20");
     run(
-        folder.path(),
+        &folder,
         &format!("{SIZE} --steps 20 --run-dir longer --schedule noam"),
     );
     // The run was evaluated where it had ended before.
     let (parameters, mut lines) = everything(&trained, 20);
     lines.retain(|line| line["step"] != 12 || line.get("valid_loss").is_none());
-    assert!((parameters, lines) == everything(&folder.path().join("longer"), 20));
+    assert!((parameters, lines) == everything(&folder.join("longer"), 20));
     assert_eq!(
         json(&trained.join("config.json"))["optimization"]["steps"],
         20
@@ -201,10 +197,10 @@ fn a_finished_run_resumes_with_more_steps() {
 
 #[test]
 fn only_the_newest_checkpoints_and_the_best_are_kept() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let flags = "--checkpoint-every 1 --eval-every 3 --keep 2 --run-dir run";
-    run(folder.path(), &format!("{COPY} {flags}"));
-    let trained = folder.path().join("run");
+    run(folder, &format!("{COPY} {flags}"));
+    let trained = folder.join("run");
     let state = json(&trained.join("checkpoints/step-12/state.json"));
     let best = state["best"]["step"].as_u64().unwrap();
     assert_eq!(best, best_evaluation(&trained).1);
@@ -219,10 +215,10 @@ fn only_the_newest_checkpoints_and_the_best_are_kept() {
     steps.sort_unstable();
     assert_eq!(steps, expected);
     for which in ["last", "best", "11", "average:2"] {
-        run(folder.path(), &format!("eval run --checkpoint {which}"));
+        run(folder, &format!("eval run --checkpoint {which}"));
     }
     rejected(
-        folder.path(),
+        folder,
         "eval run --checkpoint first",
         &["--checkpoint", "first"],
     );
@@ -239,19 +235,19 @@ fn best_evaluation(run: &Path) -> (f64, u64) {
 
 #[test]
 fn training_ends_when_patience_runs_out() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let flags = "--steps 500 --set optimization.schedule.factor=1e-30 --eval-every 2 --patience 3 --best-by exact-match";
-    run(folder.path(), &format!("{SIZE} {flags}"));
-    let status = json(&folder.path().join("runs/copy-1/status.json"));
+    run(folder, &format!("{SIZE} {flags}"));
+    let status = json(&folder.join("runs/copy-1/status.json"));
     assert!(status["reason"].as_str().unwrap().ends_with(" step 2"));
-    let file = folder.path().join("runs/copy-1/summary.json");
+    let file = folder.join("runs/copy-1/summary.json");
     let summary = json(&file);
     assert_eq!(summary["steps"], 8);
-    rejected_after(&output(folder.path(), "resume runs/copy-1"), "step 8");
+    rejected_after(&output(folder, "resume runs/copy-1"), "step 8");
     // Without its summary, the run looks as if it was killed after the last checkpoint. When it is
     // resumed, it ends at the same step as before.
     std::fs::remove_file(&file).unwrap();
-    run(folder.path(), "resume runs/copy-1");
+    run(folder, "resume runs/copy-1");
     let again = json(&file);
     assert_eq!(again["steps"], 8);
     assert_eq!(again["exact_match"], summary["exact_match"]);
@@ -275,8 +271,8 @@ fn grown_worse(folder: &Path) -> PathBuf {
 
 #[test]
 fn every_command_uses_the_model_of_the_best_evaluation() {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, trained) = (folder.path(), grown_worse(folder.path()));
+    let folder = &Folder::new();
+    let (path, trained) = (folder, grown_worse(folder));
     let (best, step) = best_evaluation(&trained);
     let last = newest(&trained);
     assert!(last > step as usize);
@@ -316,13 +312,13 @@ fn every_command_uses_the_model_of_the_best_evaluation() {
 
 #[test]
 fn a_run_ends_even_if_its_best_checkpoint_is_gone() {
-    let folder = tempfile::tempdir().unwrap();
-    let trained = grown_worse(folder.path());
+    let folder = &Folder::new();
+    let trained = grown_worse(folder);
     let (_, best) = best_evaluation(&trained);
     std::fs::remove_file(trained.join("summary.json")).unwrap();
     std::fs::remove_file(trained.join(format!("checkpoints/step-{best}/model.safetensors")))
         .unwrap();
-    let output = output(folder.path(), "resume runs/copy-1");
+    let output = output(folder, "resume runs/copy-1");
     succeed(&output);
     assert!(text(&output.stderr).contains("warning: "));
     assert!(trained.join("summary.json").exists());
@@ -330,12 +326,9 @@ fn a_run_ends_even_if_its_best_checkpoint_is_gone() {
 
 #[test]
 fn wrong_edits_of_a_run_are_named_and_nothing_is_lost() {
-    let folder = tempfile::tempdir().unwrap();
-    run(
-        folder.path(),
-        &format!("{COPY} --checkpoint-every 3 --keep 9"),
-    );
-    let trained = folder.path().join("runs/copy-1");
+    let folder = &Folder::new();
+    run(folder, &format!("{COPY} --checkpoint-every 3 --keep 9"));
+    let trained = folder.join("runs/copy-1");
     let config = std::fs::read_to_string(trained.join("config.json")).unwrap();
     let resume = "resume runs/copy-1 --steps 15";
     for (from, to, part) in [
@@ -345,7 +338,7 @@ fn wrong_edits_of_a_run_are_named_and_nothing_is_lost() {
         let edited = config.replace(from, to);
         assert_ne!(edited, config);
         std::fs::write(trained.join("config.json"), &edited).unwrap();
-        rejected_after(&output(folder.path(), resume), part);
+        rejected_after(&output(folder, resume), part);
         let after = std::fs::read_to_string(trained.join("config.json")).unwrap();
         assert_eq!(after, edited);
         assert!(trained.join("checkpoints/step-3").exists());
@@ -356,7 +349,7 @@ fn wrong_edits_of_a_run_are_named_and_nothing_is_lost() {
     std::fs::rename(checkpoints.join("step-6"), checkpoints.join("step-99")).unwrap();
     let list = "{\"format\": 1, \"files\": {}}";
     std::fs::write(checkpoints.join("step-12/manifest.json"), list).unwrap();
-    let output = output(folder.path(), resume);
+    let output = output(folder, resume);
     succeed(&output);
     let error = text(&output.stderr);
     assert!(
@@ -368,19 +361,18 @@ fn wrong_edits_of_a_run_are_named_and_nothing_is_lost() {
 
 #[test]
 fn fewer_steps_than_were_taken_are_rejected() {
-    let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), COPY);
-    std::fs::remove_file(folder.path().join("runs/copy-1/summary.json")).unwrap();
+    let folder = &Folder::new();
+    run(folder, COPY);
+    std::fs::remove_file(folder.join("runs/copy-1/summary.json")).unwrap();
     rejected_after(
-        &output(folder.path(), "resume runs/copy-1 --steps 10"),
+        &output(folder, "resume runs/copy-1 --steps 10"),
         "--steps 10",
     );
 }
 
 #[test]
 fn a_configuration_is_read_and_overridden() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let path = &Folder::new();
     let flags =
         "--optimizer adamw --clip-norm 1 --accumulate 2 --schedule cosine --gradient-checkpointing";
     let flags = format!("{COPY} {flags}");
@@ -442,9 +434,9 @@ fn half_precision_learns_and_resumes_exactly() {
         let (folder, trained) = small_run(&format!("--precision {precision}"));
         let whole = everything(&trained, 12);
         std::fs::remove_dir_all(trained.join("checkpoints/step-12")).unwrap();
-        super::run(folder.path(), "resume run");
+        super::run(&folder, "resume run");
         assert!(everything(&trained, 12) == whole, "{precision}");
-        super::run(folder.path(), "eval run");
+        super::run(&folder, "eval run");
     }
 }
 
@@ -453,7 +445,7 @@ fn a_damaged_checkpoint_never_outlives_good_ones() {
     let (folder, trained) = small_run("--keep 1 --schedule noam");
     assert_eq!(newest(&trained), 12);
     let (other, _) = small_run("--keep 3 --schedule noam");
-    let [from, to] = [&other, &folder].map(|folder| folder.path().join("run/checkpoints/step-8"));
+    let [from, to] = [&other, &folder].map(|folder| folder.join("run/checkpoints/step-8"));
     std::fs::create_dir(&to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -461,27 +453,27 @@ fn a_damaged_checkpoint_never_outlives_good_ones() {
     }
     // The copied checkpoint records the length of `metrics.jsonl` of its own run. The times in that
     // file make its length different, so the file is copied as well.
-    let metrics = other.path().join("run/metrics.jsonl");
+    let metrics = other.join("run/metrics.jsonl");
     std::fs::copy(metrics, trained.join("metrics.jsonl")).unwrap();
     std::fs::write(trained.join("checkpoints/step-12/state.json"), "?").unwrap();
-    run(folder.path(), "resume run --steps 11");
+    run(&folder, "resume run --steps 11");
     assert_eq!(newest(&trained), 11);
-    run(folder.path(), "eval run");
+    run(&folder, "eval run");
 }
 
 #[test]
 fn steps_that_f16_skips_are_counted() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let flags = "--precision f16 --steps 20 --warmup 20 --schedule noam --set optimization.schedule.factor=8 --norm post \
         --batch-size 1 --symbols 9 --max-length 2 --d-model 16 --heads 2 --d-ff 16 --run-dir run \
         --checkpoint-every 1 --keep 100";
-    run(folder.path(), flags);
-    let trained = folder.path().join("run");
+    run(folder, flags);
+    let trained = folder.join("run");
     assert_eq!(losses(&trained)[0]["skipped"], true);
     let whole = everything(&trained, 20);
     for step in 2..=20 {
         std::fs::remove_dir_all(trained.join(format!("checkpoints/step-{step}"))).unwrap();
     }
-    run(folder.path(), "resume run");
+    run(folder, "resume run");
     assert!(everything(&trained, 20) == whole);
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::task::COPY;
-use super::{json, run, train};
+use super::{Folder, json, run, train};
 
 /// A text that would colour, clear and rename a terminal, and begin a line of its own.
 const HOSTILE: &str = "x\u{1b}[31m\u{9b}2J\u{7}\u{7f}\u{1b}]0;y\u{9c}\r\nINJECTED: ";
@@ -66,8 +66,7 @@ const COMMANDS: [&str; 24] = [
 
 #[test]
 fn no_output_has_the_control_characters_of_a_hostile_run() {
-    let place = tempfile::tempdir().unwrap();
-    let folder = place.path();
+    let folder = &Folder::new();
     run(
         folder,
         &format!("fit {COPY} --eval-lengths 2,4 --run-dir run"),
@@ -120,8 +119,7 @@ fn no_output_has_the_control_characters_of_a_hostile_run() {
 
 #[test]
 fn no_output_has_the_control_characters_of_a_hostile_pretrained_model() {
-    let place = tempfile::tempdir().unwrap();
-    let folder = place.path();
+    let folder = &Folder::new();
     let fixtures = "../transformer/tests/fixtures/families/bart";
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures);
     let path = folder.join(HOSTILE);

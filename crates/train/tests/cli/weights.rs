@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::task::TINY;
-use super::{all_rejected, rejected, run};
+use super::{Folder, all_rejected, rejected, run};
 
 /// Returns the path of a file that PyTorch wrote, from the fixtures of the crate `transformer`.
 fn fixture(name: &str) -> String {
@@ -28,8 +28,7 @@ fn evaluation(folder: &Path, run_dir: &str) -> Value {
 
 #[test]
 fn a_trained_model_survives_export_and_import() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let task = "--symbols 9 --max-length 5";
     run(folder, &format!("fit {TINY} {task} --run-dir trained"));
     let trained = evaluation(folder, "trained");
@@ -67,8 +66,7 @@ fn a_trained_model_survives_export_and_import() {
 
 #[test]
 fn a_pytorch_file_is_converted_to_the_native_layout() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let from = fixture("paper_checkpoint.pt");
     let import = format!("import {from} --heads 3 --norm pre --activation gelu");
     run(folder, &format!("{import} --output own.safetensors"));
@@ -103,7 +101,7 @@ fn a_pytorch_file_is_converted_to_the_native_layout() {
 
 #[test]
 fn inspect_lists_the_contents_of_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     for (file, flags, parts) in [
         (
             "paper_checkpoint.pt",
@@ -126,7 +124,7 @@ fn inspect_lists_the_contents_of_files() {
             ["posix.system", "not executed", "other"],
         ),
     ] {
-        let text = run(folder.path(), &format!("inspect {} {flags}", fixture(file)));
+        let text = run(folder, &format!("inspect {} {flags}", fixture(file)));
         for part in parts {
             assert!(text.contains(part), "{text}");
         }
@@ -135,8 +133,7 @@ fn inspect_lists_the_contents_of_files() {
 
 #[test]
 fn hugging_faces_configuration_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     std::fs::copy(
         fixture("marian.safetensors"),
         folder.join("model.safetensors"),
@@ -173,8 +170,7 @@ fn hugging_faces_configuration_is_read() {
 
 #[test]
 fn unusable_weights_are_rejected() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     std::fs::write(folder.join("empty"), "").unwrap();
     std::fs::write(
         folder.join("words"),
@@ -219,24 +215,23 @@ fn unusable_weights_are_rejected() {
 
 #[test]
 fn names_cannot_write_to_the_terminal() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &Folder::new();
     let name = r"a\u001b[31m\nnothing is missing, nothing is left over";
     let header = format!(r#"{{"{name}":{{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}}}"#);
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
     bytes.extend([1, 2]);
-    std::fs::write(folder.path().join("x.safetensors"), bytes).unwrap();
-    let text = run(folder.path(), "inspect x.safetensors");
+    std::fs::write(folder.join("x.safetensors"), bytes).unwrap();
+    let text = run(folder, "inspect x.safetensors");
     let expected = r"a\u001b[31m\u000anothing is missing, nothing is left over  f8_e4m3  [2]";
     assert!(text.starts_with(expected), "{text}");
     let import = "import x.safetensors --heads 1 --output y";
-    rejected(folder.path(), import, &[r"a\u001b[31m\u000anothing"]);
+    rejected(folder, import, &[r"a\u001b[31m\u000anothing"]);
 }
 
 #[test]
 fn int8_weights_are_almost_as_good() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     run(
         folder,
         &format!("fit {TINY} --symbols 9 --max-length 5 --run-dir trained"),
@@ -261,8 +256,7 @@ fn int8_weights_are_almost_as_good() {
 
 #[test]
 fn int8_files_give_what_the_flag_gives() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &Folder::new();
     let task = "--symbols 9 --max-length 5";
     run(folder, &format!("fit {TINY} {task} --run-dir trained"));
     let export = "export trained --dtype int8 --output small.safetensors";
