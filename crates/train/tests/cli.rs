@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use assert_cmd::Command;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use task::COPY;
@@ -105,6 +106,11 @@ fn run(folder: &Path, line: &str) -> String {
     succeed(&output(folder, line))
 }
 
+/// Runs a command line, which must succeed, and returns the JSON that it prints on stdout.
+fn parsed(folder: &Path, line: &str) -> Value {
+    serde_json::from_str(&run(folder, line)).unwrap()
+}
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
@@ -122,7 +128,7 @@ fn make_pipe(path: &Path) {
     assert!(made.unwrap().success());
 }
 
-fn json(path: &Path) -> serde_json::Value {
+fn json(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
@@ -187,13 +193,8 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
     let config = json(&run_folder.join("config.json"));
     assert_eq!(config["model"]["d_model"], 16);
     assert_eq!(config["data"]["symbols"], 9);
-    let steps = losses(&run_folder);
-    let steps: Vec<u64> = steps
-        .iter()
-        .filter(|line| line.get("loss").is_some())
-        .map(|line| line["step"].as_u64().unwrap())
-        .collect();
-    assert_eq!(steps, (1..=12).collect::<Vec<u64>>());
+    let steps = steps(&run_folder).into_iter().map(|(step, _)| step);
+    assert!(steps.eq(1..=12));
     for file in [
         "checkpoints/step-12/model.safetensors",
         "pictures/loss.svg",
@@ -207,17 +208,30 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
     assert!(folder.join("runs/copy-2/summary.json").exists());
 }
 
+/// Returns the values of JSON Lines.
+fn objects(lines: &str) -> Vec<Value> {
+    let parse = |line| serde_json::from_str(line).unwrap();
+    lines.lines().map(parse).collect()
+}
+
 /// Returns the lines of `metrics.jsonl`.
-fn metrics(run: &Path) -> Vec<serde_json::Value> {
-    let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    metrics
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
+fn metrics(run: &Path) -> Vec<Value> {
+    objects(&std::fs::read_to_string(run.join("metrics.jsonl")).unwrap())
+}
+
+/// Returns the steps of training in `metrics.jsonl`, each with its loss.
+fn steps(run: &Path) -> Vec<(u64, f64)> {
+    let step = |line: &Value| Some((line["step"].as_u64()?, line["loss"].as_f64()?));
+    metrics(run).iter().filter_map(step).collect()
+}
+
+/// Returns the losses of the steps of training in `metrics.jsonl`.
+fn step_losses(run: &Path) -> Vec<f64> {
+    steps(run).into_iter().map(|(_, loss)| loss).collect()
 }
 
 /// Returns the lines of `metrics.jsonl` without times, which differ from run to run.
-fn losses(run: &Path) -> Vec<serde_json::Value> {
+fn losses(run: &Path) -> Vec<Value> {
     let mut lines = metrics(run);
     for line in &mut lines {
         let fields = line.as_object_mut().unwrap();
@@ -300,10 +314,7 @@ fn other_models_train_too() {
         ),
     ] {
         run(folder, &format!("{size} {flags} --run-dir {name}"));
-        let losses: Vec<f64> = losses(&folder.join(name))
-            .iter()
-            .filter_map(|line| line["loss"].as_f64())
-            .collect();
+        let losses = step_losses(&folder.join(name));
         let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
         let (first, last) = (mean(&losses[..10]), mean(&losses[50..]));
         assert!(last < 0.95 * first, "{name}: {first} to {last}");
@@ -529,12 +540,12 @@ fn assert_losses_of(backend: &str, tolerance: f64) {
     let run = |backend: &str| {
         let line = "--steps 20 --dropout 0 --batch-size 8 --max-length 6";
         let mut command = train(folder);
-        command.env("XDG_RUNTIME_DIR", folder.as_os_str()).args(line.split(' '));
+        command
+            .env("XDG_RUNTIME_DIR", folder.as_os_str())
+            .args(line.split(' '));
         command.args(["--backend", backend, "--run-dir", backend]);
         succeed(&command.output().unwrap());
-        let lines = metrics(&folder.join(backend));
-        let losses = lines.iter().filter_map(|line| line["loss"].as_f64());
-        losses.collect::<Vec<f64>>()
+        step_losses(&folder.join(backend))
     };
     let (flex, other) = (run("flex"), run(backend));
     assert_eq!((flex.len(), other.len()), (20, 20));

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use super::task::TINY;
-use super::{Folder, all_rejected, json, losses, run};
+use super::{Folder, all_rejected, json, parsed, run, step_losses};
 
 #[test]
 fn a_training_step_is_measured() {
     let folder = &Folder::new();
     let flags = "bench --what train --shape tiny --batch-size 2 --length 3 --json";
-    let line: Value = serde_json::from_str(&run(folder, flags)).unwrap();
+    let line = parsed(folder, flags);
     assert_eq!(line["what"], "train");
     assert_eq!(line["shape"], "tiny");
     assert_eq!((&line["batch"], &line["length"]), (&2.into(), &3.into()));
@@ -33,8 +33,7 @@ fn operations_take_a_part_of_a_step() {
     let folder = &Folder::new();
     let flags = "bench --what train --shape tiny --batch-size 2 --length 3 --layers 1 --json";
     let operations = |more: &str| {
-        let line = run(folder, &format!("{flags} {more}"));
-        let figures: Value = serde_json::from_str(&line).unwrap();
+        let figures = parsed(folder, &format!("{flags} {more}"));
         let times = figures["operations_ms"].as_object().unwrap().clone();
         (times, figures["step_ms"].as_f64().unwrap())
     };
@@ -81,9 +80,7 @@ fn fast_paths_compute_what_plain_operations_do() {
     let losses_of = |run_dir: &str, flags: &str| -> Vec<f64> {
         let small = format!("fit {TINY} --symbols 9 --max-length 5 --dropout 0");
         run(folder, &format!("{small} --run-dir {run_dir} {flags}"));
-        let lines = losses(&folder.join(run_dir));
-        let loss = |line: &Value| line["loss"].as_f64();
-        lines.iter().filter_map(loss).collect()
+        step_losses(&folder.join(run_dir))
     };
     let fast = losses_of("fast", "");
     let plain = losses_of("plain", "--set execution.fused=false");

@@ -1,7 +1,7 @@
 //! `train export`: the Python module and the command that it prints, and the file of the web demo.
 
 use super::task::TINY;
-use super::{Folder, all_rejected, output, run, succeed, text};
+use super::{Folder, all_rejected, output, parsed, run, succeed, text};
 
 #[test]
 fn export_prints_the_module_that_the_file_fits() {
@@ -68,8 +68,7 @@ fn export_prints_the_command_that_imports_the_file_again() {
         &format!("import {import} --force --run-dir again {sizes}"),
     );
     let eval = |run_folder: &str| {
-        let scores = run(folder, &format!("eval {run_folder} --json"));
-        let scores: serde_json::Value = serde_json::from_str(&scores).unwrap();
+        let scores = parsed(folder, &format!("eval {run_folder} --json"));
         (scores["loss"].clone(), scores["exact_match"].clone())
     };
     assert_eq!(eval("again"), eval("pre"));

@@ -14,7 +14,7 @@ use transformer::weights;
 #[cfg(unix)]
 use super::make_pipe;
 use super::task::{COPY, SIZE};
-use super::{Folder, json, output, rejected, run, succeed, text};
+use super::{Folder, json, output, rejected, run, steps, succeed, text};
 
 /// Checks that a command fails with this exit code and a message that contains these parts.
 fn fails(output: &Output, code: i32, parts: &[&str]) {
@@ -111,11 +111,8 @@ fn a_damaged_log_of_metrics_is_told_and_repaired_before_training() {
         let output = output(path, "resume runs/copy-1 --plain");
         succeed(&output);
         assert!(text(&output.stderr).contains("metrics.jsonl"));
-        let lines = super::losses(&run_folder);
-        let steps = lines.iter().filter(|line| line.get("loss").is_some());
-        let steps: Vec<u64> = steps.map(|line| line["step"].as_u64().unwrap()).collect();
-        let expected = (1..=12).filter(|step| !missing.contains(step));
-        assert_eq!(steps, expected.collect::<Vec<_>>());
+        let steps = steps(&run_folder).into_iter().map(|(step, _)| step);
+        assert!(steps.eq((1..=12).filter(|step| !missing.contains(step))));
         assert!(
             model() == trained,
             "the model is the same, whatever the log"
@@ -200,9 +197,7 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
         let output = child.wait_with_output().unwrap();
         fails(&output, 1, &["was removed, renamed or replaced"]);
         assert_eq!(json(&path.join("run/status.json"))["status"], "finished");
-        let lines = fs::read_to_string(&metrics).unwrap();
-        let steps = lines.lines().filter(|line| line.contains("\"loss\""));
-        assert_eq!(steps.count(), 12);
+        assert_eq!(steps(&path.join("run")).len(), 12);
     }
 }
 

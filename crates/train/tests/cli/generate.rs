@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::{Folder, all_rejected, json, refused, rejected, succeed, text, train};
+use super::{Folder, all_rejected, json, objects, refused, rejected, succeed, text, train};
 
 /// Returns the folder of a run that copies some sequences correctly and others not.
 fn run() -> &'static Path {
@@ -33,11 +33,6 @@ fn on_run(command: &str, flags: &str, input: impl Into<Vec<u8>>) -> Output {
 
 fn generate(flags: &str, input: &str) -> String {
     succeed(&on_run("generate", flags, input))
-}
-
-fn objects(lines: &str) -> Vec<Value> {
-    let parse = |line| serde_json::from_str(line).unwrap();
-    lines.lines().map(parse).collect()
 }
 
 fn generate_json(flags: &str, input: &str) -> Vec<Value> {

@@ -3,10 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::task::{COPY, TINY};
-use super::{Folder, all_rejected, rejected, run, succeed, train};
+use super::{Folder, all_rejected, objects, parsed, rejected, run, succeed, train};
 
 fn generate(folder: &Path, flags: &str, input: &str) -> String {
     let mut command = train(folder);
@@ -55,15 +53,11 @@ fn the_hypotheses_of_a_split_are_written() {
     let folder = &Folder::new();
     run(folder, &format!("{COPY} --run-dir run"));
     let eval = "eval run --no-repeat-ngram 1 --hypotheses";
-    let scores: Value =
-        serde_json::from_str(&run(folder, &format!("{eval} hyp.jsonl --json"))).unwrap();
+    let scores = parsed(folder, &format!("{eval} hyp.jsonl --json"));
     run(folder, &format!("{eval} hyp.txt"));
     let lines = fs::read_to_string(folder.join("hyp.txt")).unwrap();
     let records = fs::read_to_string(folder.join("hyp.jsonl")).unwrap();
-    let records: Vec<Value> = records
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let records = objects(&records);
     assert_eq!(scores["sequences"], records.len());
     assert_eq!(lines.lines().count(), records.len());
     let mut right = 0;
@@ -125,17 +119,16 @@ fn the_hypotheses_of_a_corpus_can_be_scored() {
          --layers 1 --run-dir run",
     );
     let flags = "eval run --source test.src --target test.tgt --json --hypotheses";
-    let scores: Value = serde_json::from_str(&run(folder, &format!("{flags} out"))).unwrap();
-    let again: Value = serde_json::from_str(&run(folder, "score out test.tgt --json")).unwrap();
+    let scores = parsed(folder, &format!("{flags} out"));
+    let again = parsed(folder, "score out test.tgt --json");
     for key in ["segments", "bleu", "chrf", "exact_match", "word_error_rate"] {
         assert_eq!(scores[key], again[key], "{key}");
     }
     run(folder, &format!("{flags} out.jsonl"));
-    let records = fs::read_to_string(folder.join("out.jsonl")).unwrap();
+    let records = objects(&fs::read_to_string(folder.join("out.jsonl")).unwrap());
     let outputs = fs::read_to_string(folder.join("out")).unwrap();
-    assert_eq!(records.lines().count(), 9);
-    for ((record, line), text) in records.lines().zip(outputs.lines()).zip(held_out.lines()) {
-        let record: Value = serde_json::from_str(record).unwrap();
+    assert_eq!(records.len(), 9);
+    for ((record, line), text) in records.iter().zip(outputs.lines()).zip(held_out.lines()) {
         assert_eq!(record["hypothesis"], line);
         assert_eq!(
             (&record["source"], &record["reference"]),

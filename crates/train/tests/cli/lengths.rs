@@ -3,12 +3,7 @@
 use serde_json::Value;
 
 use super::task::{COPY, TINY};
-use super::{Folder, all_rejected, json, run};
-
-fn objects(lines: &str) -> Vec<Value> {
-    let parse = |line| serde_json::from_str(line).unwrap();
-    lines.lines().map(parse).collect()
-}
+use super::{Folder, all_rejected, json, objects, run};
 
 #[test]
 fn exact_match_is_reported_for_lengths_beyond_training() {

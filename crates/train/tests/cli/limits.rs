@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::task::{TINY, run};
 use super::text_task::{corpus_line, fit};
-use super::{Folder, output, succeed, text, train};
+use super::{Folder, output, parsed, succeed, text, train};
 
 /// Runs `generate` with flags on an input, and returns stdout, stderr and the exit code.
 fn generate(folder: &Path, flags: &str, input: &str) -> (String, String, Option<i32>) {
@@ -103,8 +103,7 @@ fn long_texts_are_truncated_alike() {
             .filter(|line| line.starts_with("warning: line "));
         assert_eq!(warnings.count(), truncated, "{stderr}");
         fs::write(folder.join("outputs"), &outputs).unwrap();
-        let score = run(folder, "score outputs long.target --json");
-        let score: Value = serde_json::from_str(&score).unwrap();
+        let score = parsed(folder, "score outputs long.target --json");
         for number in ["bleu", "chrf", "character_error_rate"] {
             assert_eq!(
                 evaluation[number], score[number],

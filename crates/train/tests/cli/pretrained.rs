@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use transformer::weights::{Parameters, read_file};
 
-use super::{Folder, all_rejected, json, rejected, run, succeed, train};
+use super::{Folder, all_rejected, json, parsed, rejected, run, step_losses, succeed, train};
 
 /// Returns the path of a model folder that Hugging Face's library `transformers` wrote, from the
 /// fixtures of the crate `transformer`.
@@ -55,17 +55,11 @@ fn a_folder_is_trained_further() {
             &format!("fit --from {from} {flags} --run-dir {name}"),
         );
         assert_ne!(generated(folder, name, ""), outputs, "{name}");
-        let metrics = fs::read_to_string(folder.join(name).join("metrics.jsonl")).unwrap();
-        let losses: Vec<f64> = metrics
-            .lines()
-            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
-            .filter_map(|line| line["loss"].as_f64())
-            .collect();
+        let losses = step_losses(&folder.join(name));
         let (first, last) = (losses[0], losses[losses.len() - 1]);
         assert!(last < 0.7 * first, "{name}: {first} to {last}");
         // `runs` and `report` compare the run with the same preset.
-        let listed = run(folder, &format!("runs {name} --json"));
-        let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+        let listed = parsed(folder, &format!("runs {name} --json"));
         assert_eq!(listed["preset"], "fine-tuning");
         let listed: Vec<&String> = listed["settings"].as_object().unwrap().keys().collect();
         run(folder, &format!("report {name} --examples 0"));

@@ -1,6 +1,6 @@
 //! Records of runs, and the commands that list and compare them.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::task::COPY;
 use super::*;
@@ -70,9 +70,7 @@ pub(super) fn small(folder: &Path, name: &str, flags: &str) {
 
 /// Runs a command and returns each line of stdout as JSON.
 fn json_lines(folder: &Path, line: &str) -> Vec<Value> {
-    let lines = run(folder, line);
-    let parse = |line| serde_json::from_str(line).unwrap();
-    lines.lines().map(parse).collect()
+    objects(&run(folder, line))
 }
 
 /// Checks that a wrong command ends with code 2 and an error that has the text `expected`.

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use serde_json::Value;
-
 use super::task::run;
-use super::{Folder, refused, succeed, train};
+use super::{Folder, parsed, refused, succeed, train};
 
 fn fixture(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../training/tests/fixtures/scores");
@@ -27,13 +25,12 @@ fn texts_are_scored() {
         assert!(text.contains(expected), "{text}");
     }
     let flags = "--lower-case --tokenize none --json";
-    let json = run(folder, &format!("score {hypotheses} {references} {flags}"));
-    let json: Value = serde_json::from_str(&json).unwrap();
+    let json = parsed(folder, &format!("score {hypotheses} {references} {flags}"));
     let signature = "nrefs:1|case:lc|eff:no|tok:none|smooth:exp|version:2.6.0";
     assert_eq!(json["bleu_signature"], signature);
     let [first, second] = ["several.ref2", "several.ref1"].map(fixture);
     let several = format!("score {} {first} {second} --json", fixture("several.base"));
-    let json: Value = serde_json::from_str(&run(folder, &several)).unwrap();
+    let json = parsed(folder, &several);
     assert!(
         json["chrf_signature"].to_string().contains("nrefs:2|"),
         "{json}"

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Folder, SMALL, all_rejected, json, refused, succeed, text, train};
+use super::{Folder, SMALL, all_rejected, json, metrics, parsed, refused, succeed, text, train};
 
 /// Returns the help of a command on a terminal with `columns` columns.
 fn help(command: &[&str], columns: &str) -> String {
@@ -200,11 +200,10 @@ fn the_learning_rate_is_the_peak_of_the_schedule() {
     for schedule in ["linear", "noam", "cosine"] {
         let flags = [&run[..], &["--schedule", schedule, "--run-dir", schedule]].concat();
         printed(path, &flags);
-        let metrics = fs::read_to_string(path.join(schedule).join("metrics.jsonl")).unwrap();
-        let rates = metrics.lines().filter_map(|line| {
-            let line: serde_json::Value = serde_json::from_str(line).unwrap();
-            line["learning_rate"].as_f64()
-        });
+        let lines = metrics(&path.join(schedule));
+        let rates = lines
+            .iter()
+            .filter_map(|line| line["learning_rate"].as_f64());
         let peak = rates.fold(0.0, f64::max);
         assert!((peak - 0.002).abs() < 1e-9, "{schedule}: {peak}");
     }
@@ -325,8 +324,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     assert_eq!(config["data"]["task"], "text");
     assert_eq!(config["data"]["valid_share"], 0.05);
     // `eval` uses the validation pairs that training held out, and so does the resumed run.
-    let scores = printed(path, &["eval", "run", "--split", "validation", "--json"]);
-    let scores: serde_json::Value = serde_json::from_str(&scores).unwrap();
+    let scores = parsed(path, "eval run --split validation --json");
     let summary = json(&path.join("run/summary.json"));
     let difference = scores["loss"].as_f64().unwrap() - summary["valid_loss"].as_f64().unwrap();
     assert!(difference.abs() < 1e-4, "{scores} {summary}");

@@ -4,9 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::task::run;
 use super::text_task::{corpus_line, fit};
-use super::{Folder, output, succeed, text, train};
+use super::{Folder, output, parsed, succeed, text, train};
 
 #[test]
 fn each_side_has_its_own_lengths_and_vocabulary() {
@@ -97,7 +96,7 @@ fn each_side_has_its_own_padding() {
         assert_eq!(together, alone, "{flags}");
     }
     let summary = super::json(&folder.join("run/summary.json"));
-    let evaluation: Value = serde_json::from_str(&run(folder, "eval run --json")).unwrap();
+    let evaluation = parsed(folder, "eval run --json");
     let loss = |value: &Value, name: &str| value[name].as_f64().unwrap();
     let difference = loss(&evaluation, "loss") - loss(&summary, "valid_loss");
     assert!(difference.abs() < 1e-4, "{difference}");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::plot::{small_run, trained};
 use super::report::data;
 use super::runs::small;
-use super::{Folder, succeed, train};
+use super::{Folder, step_losses, succeed, train};
 
 /// Returns the values of a tag in the event files of a run.
 fn values(run: &Path, tag: &str) -> Vec<f32> {
@@ -84,12 +84,7 @@ fn all_commands_say_the_same_of_a_run() {
 
     // The final loss is the same everywhere, although the run has label smoothing.
     let (loss, valid) = (metric("train_loss"), metric("valid_loss"));
-    let lines = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    let steps = lines
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let raw = steps.rev().find_map(|line| line["loss"].as_f64()).unwrap();
-    assert_eq!(raw, loss);
+    assert_eq!(step_losses(run).last(), Some(&loss));
     for (name, expected) in [("train_loss", loss), ("valid_loss", valid)] {
         close(
             compared["groups"][0]["metrics"][name]["mean"]

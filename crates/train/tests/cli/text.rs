@@ -7,9 +7,10 @@ use std::process::Output;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use serde_json::Value;
 
-use super::{Folder, all_rejected, json, output, rejected, run, succeed, text};
+use super::{
+    Folder, all_rejected, json, metrics, output, parsed, rejected, run, step_losses, succeed, text,
+};
 
 #[path = "../../../../examples/pseudo_language/language.rs"]
 mod language;
@@ -58,14 +59,6 @@ fn gzip(path: &Path) {
     fs::write(path, encoder.finish().unwrap()).unwrap();
 }
 
-/// Returns the training losses of a run from its `metrics.jsonl`.
-fn losses(run: &Path) -> Vec<String> {
-    let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    let lines = metrics.lines().filter(|line| line.contains("\"loss\""));
-    let loss = |line| serde_json::from_str::<Value>(line).unwrap()["loss"].to_string();
-    lines.map(loss).collect()
-}
-
 #[test]
 fn every_form_of_a_corpus_gives_the_same_run() {
     let path = &Folder::new();
@@ -94,7 +87,7 @@ fn every_form_of_a_corpus_gives_the_same_run() {
     for (number, flags) in [&files, table, lines].iter().enumerate() {
         let run = format!("run-{number}");
         succeed(&fit(path, &run, 4, flags));
-        seen.push(losses(&path.join(run)));
+        seen.push(step_losses(&path.join(run)));
     }
     assert_eq!(seen[0].len(), 4);
     let summary = json(&path.join("run-2/summary.json"));
@@ -109,7 +102,7 @@ fn every_form_of_a_corpus_gives_the_same_run() {
 fn a_run_on_texts_translates_and_is_scored() {
     let path = &Folder::new();
     let run = |line: &str| super::run(path, line);
-    let object = |line: &str| -> Value { serde_json::from_str(&run(line)).unwrap() };
+    let object = |line: &str| parsed(path, line);
     let output = fit(path, "run", 4, &corpus_line(path, 200));
     let stdout = succeed(&output);
     assert!(text(&output.stderr).contains("200 pairs, "), "{stdout}");
@@ -186,7 +179,10 @@ fn a_resumed_run_on_texts_equals_an_unbroken_one() {
     succeed(&resumed);
     // The tokenisers are read, not trained again.
     assert!(!text(&resumed.stderr).contains("training a tokeniser"));
-    assert_eq!(losses(&path.join("part")), losses(&path.join("whole")));
+    assert_eq!(
+        step_losses(&path.join("part")),
+        step_losses(&path.join("whole"))
+    );
 
     // The run can also be resumed from inside its folder.
     run(&path.join("part"), "resume . --steps 13");
@@ -222,11 +218,8 @@ fn the_last_step_of_an_epoch_has_the_gradient_of_its_own_tokens() {
         let fit = TINY.join(" ");
         let more = format!("--run-dir {name} --accumulate {accumulate}");
         succeed(&output(path, &format!("{fit} {flags} {constant} {more}")));
-        let lines = fs::read_to_string(path.join(name).join("metrics.jsonl")).unwrap();
-        let lines = lines
-            .lines()
-            .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let steps = lines.filter(|line| line.get("loss").is_some());
+        let lines = metrics(&path.join(name));
+        let steps = lines.iter().filter(|line| line.get("loss").is_some());
         let fields = ["tokens", "loss", "gradient_norm"];
         steps
             .map(|line| fields.map(|field| line[field].as_f64().unwrap()))
@@ -251,7 +244,10 @@ fn the_last_step_of_an_epoch_has_the_gradient_of_its_own_tokens() {
     let unbroken = constant.replace("--epochs 2", "--steps 7");
     let more = format!("--run-dir unbroken --accumulate {}", batches - 1);
     succeed(&output(path, &format!("{fit} {flags} {unbroken} {more}")));
-    assert_eq!(losses(&path.join("most")), losses(&path.join("unbroken")));
+    assert_eq!(
+        step_losses(&path.join("most")),
+        step_losses(&path.join("unbroken"))
+    );
 }
 
 #[test]
@@ -272,10 +268,9 @@ fn a_run_is_evaluated_on_the_pairs_that_it_was_validated_with() {
         ("few", "--set evaluation.validation_size=5", 5),
     ] {
         succeed(&fit(path, name, 4, &format!("{flags} {more}")));
-        let file = fs::read(path.join(name).join("summary.json")).unwrap();
-        let summary: Value = serde_json::from_slice(&file).unwrap();
+        let summary = json(&path.join(name).join("summary.json"));
         let command = format!("eval {name} --beam 1 --json --hypotheses {name}.jsonl");
-        let scores: Value = serde_json::from_str(&run(path, &command)).unwrap();
+        let scores = parsed(path, &command);
         assert_eq!(scores["segments"], pairs, "{name}");
         for (field, of_summary) in [
             ("bleu", "bleu"),
@@ -479,16 +474,15 @@ fn every_line_of_a_test_set_is_scored() {
     let (sources, targets) = (format!("vel\n\nund\n{long}\n \nvel"), "a\nb\n\nc\n\nd e\n");
     fs::write(path.join("s"), &sources).unwrap();
     fs::write(path.join("t"), targets).unwrap();
-    let evaluated = run(
+    let evaluated = parsed(
         path,
         "eval run --source s --target t --json --hypotheses out",
     );
-    let evaluated: Value = serde_json::from_str(&evaluated).unwrap();
     assert_eq!(evaluated["segments"], 6);
     let generated = run(path, "generate run --input s");
     let out = fs::read_to_string(path.join("out")).unwrap();
     assert_eq!(out, generated);
-    let score: Value = serde_json::from_str(&run(path, "score out t --json")).unwrap();
+    let score = parsed(path, "score out t --json");
     for name in ["bleu", "chrf", "exact_match", "segments"] {
         assert_eq!(evaluated[name], score[name], "{name}");
     }
@@ -496,8 +490,7 @@ fn every_line_of_a_test_set_is_scored() {
     let lines = sources.lines().zip(targets.lines());
     let table: String = lines.map(|(s, t)| format!("{s}\t{t}\n")).collect();
     fs::write(path.join("p.tsv"), format!("\n{table}\n")).unwrap();
-    let of_table: Value =
-        serde_json::from_str(&run(path, "eval run --pairs p.tsv --json")).unwrap();
+    let of_table = parsed(path, "eval run --pairs p.tsv --json");
     assert_eq!(of_table["chrf"], evaluated["chrf"]);
     assert_eq!(of_table["segments"], 6);
 }
@@ -509,7 +502,7 @@ fn a_damaged_cache_is_made_again() {
     let run = |name: &str| {
         let output = fit(path, name, 4, &flags);
         succeed(&output);
-        (text(&output.stderr), losses(&path.join(name)))
+        (text(&output.stderr), step_losses(&path.join(name)))
     };
     let (_, right) = run("run-0");
     let mut caches = fs::read_dir(path.join("cache")).unwrap();
@@ -605,9 +598,7 @@ fn pairs_of_the_same_tokens_have_their_own_references() {
         &format!("{flags} --lower-case --joint-vocabulary"),
     ));
     let summary = json(&path.join("run/summary.json"));
-    let evaluate = |flags: &str| -> Value {
-        serde_json::from_str(&run(path, &format!("eval run --json {flags}"))).unwrap()
-    };
+    let evaluate = |flags: &str| parsed(path, &format!("eval run --json {flags}"));
     let cased = evaluate("");
     assert_eq!(cased["segments"], 40);
     assert_eq!(cased["chrf"], summary["chrf"]);
@@ -628,11 +619,11 @@ fn unknown_words_are_never_an_exact_match() {
     let flags = "--train-source train.tsv --valid-source valid.tsv --tokenizer word --best-by exact-match \
                  --eval-every 20 --learning-rate 0.01 --warmup 5";
     succeed(&fit(path, "run", 60, flags));
-    let listed: Value = serde_json::from_str(&run(path, "runs run --json")).unwrap();
+    let listed = parsed(path, "runs run --json");
     assert_eq!(listed["best"]["metric"], "exact_match");
     assert_eq!(listed["best"]["value"], 0.0);
     assert_eq!(json(&path.join("run/summary.json"))["exact_match"], 0.0);
-    let evaluated: Value = serde_json::from_str(&run(path, "eval run --json")).unwrap();
+    let evaluated = parsed(path, "eval run --json");
     assert_eq!(evaluated["exact_match"], 0.0);
     // The model writes what the references are by token ids.
     run(path, "eval run --hypotheses out");
@@ -667,7 +658,10 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
     let batches = text(&output.stderr);
     let batches = batches.split(" batches an epoch").next().unwrap();
     let batches: usize = batches.rsplit(' ').next().unwrap().parse().unwrap();
-    assert_eq!(losses(&path.join("run")).len(), 2 * batches.div_ceil(2));
+    assert_eq!(
+        step_losses(&path.join("run")).len(),
+        2 * batches.div_ceil(2)
+    );
     run(
         path,
         "eval run --beam 3 --source valid.source --target valid.target",
@@ -732,7 +726,7 @@ fn a_file_of_settings_can_set_steps_for_text() {
     "#;
     fs::write(path.join("run.toml"), toml).unwrap();
     run(path, "fit --config run.toml --run-dir run");
-    assert_eq!(losses(&path.join("run")).len(), 3);
+    assert_eq!(step_losses(&path.join("run")).len(), 3);
     // The run's paths are absolute, so that it can be resumed from another folder.
     let config = json(&path.join("run/config.json"));
     let source = config["data"]["train"]["source"].as_str().unwrap();

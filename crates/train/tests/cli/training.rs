@@ -5,7 +5,9 @@ use std::process::{Child, Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
 use super::task::{COPY, SIZE};
-use super::{Folder, json, losses, output, refused, rejected, run, succeed, text};
+use super::{
+    Folder, json, losses, output, parsed, refused, rejected, run, step_losses, steps, succeed, text,
+};
 
 fn spawn(folder: &Path, line: &str) -> Child {
     Process::new(assert_cmd::cargo::cargo_bin("train"))
@@ -83,10 +85,8 @@ fn assert_survives_kills(backend: &str) {
     run(folder, "resume broken");
     let whole = folder.join("whole");
     assert!(everything(&broken, STEPS) == everything(&whole, STEPS));
-    let steps = losses(&broken);
-    let steps = steps.iter().filter(|line| line.get("loss").is_some());
-    let steps: Vec<u64> = steps.map(|line| line["step"].as_u64().unwrap()).collect();
-    assert_eq!(steps, (1..=STEPS as u64).collect::<Vec<_>>());
+    let steps = steps(&broken).into_iter().map(|(step, _)| step);
+    assert!(steps.eq(1..=STEPS as u64));
     let names = ["exact_match", "valid_loss", "token_accuracy"];
     let summary = |run: &Path| {
         let summary = json(&run.join("summary.json"));
@@ -283,8 +283,7 @@ fn every_command_uses_the_model_of_the_best_evaluation() {
     );
     let judged = summary["valid_loss"].as_f64().unwrap();
     assert!((judged - best).abs() < 1e-6, "{judged}, not {best}");
-    let parsed =
-        |line: &str| -> serde_json::Value { serde_json::from_str(&run(path, line)).unwrap() };
+    let parsed = |line: &str| parsed(path, line);
     let evaluated = parsed("eval latest --json");
     assert_eq!(evaluated["step"], step);
     for score in ["exact_match", "token_accuracy"] {
@@ -399,20 +398,13 @@ fn a_configuration_is_read_and_overridden() {
 
 #[test]
 fn half_precision_learns_and_resumes_exactly() {
-    let loss_of = |run: &Path| -> Vec<f64> {
-        let lines = losses(run);
-        lines
-            .iter()
-            .filter_map(|line| line["loss"].as_f64())
-            .collect()
-    };
     // Dropout is off, because its masks depend on the precision.
     let without_dropout = COPY.replace("--dropout 0.1", "--dropout 0");
     let (_folder, single) = run_of(&without_dropout);
-    let single = loss_of(&single);
+    let single = step_losses(&single);
     for precision in ["bf16", "f16"] {
         let (_folder, run) = run_of(&format!("{without_dropout} --precision {precision}"));
-        let half = loss_of(&run);
+        let half = step_losses(&run);
         // Without bfloat16 instructions, bf16 computes in f32 on flex.
         let is_rounded = precision == "f16" || fused::has_bf16_instructions();
         assert_eq!(half != single, is_rounded, "{precision}");
@@ -426,7 +418,7 @@ fn half_precision_learns_and_resumes_exactly() {
             let (_folder, run) = run_of(&format!(
                 "{without_dropout} --precision bf16 --set execution.loss_chunk=16"
             ));
-            for (chunked, whole) in loss_of(&run).iter().zip(&half) {
+            for (chunked, whole) in step_losses(&run).iter().zip(&half) {
                 // Matmuls of a few rows are computed in f32, so chunks round differently.
                 assert!((chunked - whole).abs() < 0.01, "{chunked}, not {whole}");
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::task::TINY;
-use super::{Folder, all_rejected, rejected, run};
+use super::{Folder, all_rejected, parsed, rejected, run};
 
 /// Returns the path of a file that PyTorch wrote, from the fixtures of the crate `transformer`.
 fn fixture(name: &str) -> String {
@@ -18,8 +18,7 @@ fn fixture(name: &str) -> String {
 }
 
 fn evaluation(folder: &Path, run_dir: &str) -> Value {
-    let line = run(folder, &format!("eval {run_dir} --json"));
-    let mut line: Value = serde_json::from_str(&line).unwrap();
+    let mut line = parsed(folder, &format!("eval {run_dir} --json"));
     for differs in ["seconds", "step"] {
         line.as_object_mut().unwrap().remove(differs);
     }
@@ -46,8 +45,7 @@ fn a_trained_model_survives_export_and_import() {
         let to = format!("--run-dir {layout} {task} --dropout 0");
         run(folder, &format!("import {file} {flags} {to}"));
         assert_eq!(evaluation(folder, layout), trained, "{layout}");
-        let listed = run(folder, &format!("runs {layout} --json"));
-        let listed: Value = serde_json::from_str(&listed).unwrap();
+        let listed = parsed(folder, &format!("runs {layout} --json"));
         assert_eq!(listed["status"], "imported");
         // An export of the imported model has the same bytes as the imported file.
         run(
@@ -79,8 +77,7 @@ fn a_pytorch_file_is_converted_to_the_native_layout() {
     // The header of the file has the model's configuration.
     let half = "import own.safetensors --output half.safetensors --dtype bf16";
     run(folder, half);
-    let report = run(folder, "inspect half.safetensors --json");
-    let report: Value = serde_json::from_str(&report).unwrap();
+    let report = parsed(folder, "inspect half.safetensors --json");
     assert_eq!(report["layout"], "native");
     assert_eq!(report["tensors"][0]["dtype"], "bf16");
     let config: Value =
