@@ -350,6 +350,16 @@ fn help_and_version_are_printed_on_stdout() {
     );
 }
 
+/// Checks that a command failed with this exit code and a message that contains these parts.
+fn fails(output: &Output, code: i32, parts: &[&str]) {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    for part in parts {
+        assert!(stderr.contains(part), "{part:?} is not in {stderr}");
+    }
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
 /// Checks that a wrong command ends with code 2 and leaves no folder `runs`.
 ///
 /// Stdout must be empty, and stderr must be one line with all `expected` texts.
@@ -381,12 +391,20 @@ fn rejected(folder: &Path, line: &str, expected: &[&str]) {
     );
 }
 
-/// Checks that each command line of a table is [`refused`]. In a line of the table, each ` | ` is
-/// followed by something that the error must name. `before` begins each command line.
+/// Returns the rows of a table of wrong command lines: a command line, and what its error must
+/// name. In a line of the table, each ` | ` is followed by a part of the error.
+fn rows(table: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    let lines = table.lines().map(str::trim);
+    lines.filter(|line| !line.is_empty()).map(|line| {
+        let (command, expected) = line.split_once(" | ").expect("a line has two columns");
+        (command, expected.split(" | ").collect())
+    })
+}
+
+/// Checks that each command line of a table of [`rows`] is [`refused`]. `before` begins each
+/// command line.
 fn all_rejected(folder: &Path, before: &str, table: &str) {
-    for line in table.lines().filter(|line| !line.trim().is_empty()) {
-        let (flags, expected) = line.split_once(" | ").expect("a line has two columns");
-        let expected: Vec<&str> = expected.split(" | ").collect();
+    for (flags, expected) in rows(table) {
         rejected(folder, &format!("{before} {flags}"), &expected);
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::task::{COPY, TINY};
-use super::{Folder, all_rejected, run};
+use super::{Folder, all_rejected, fails, output, rows, run};
 
 #[test]
 fn flags_that_need_another_one_are_rejected_beside_what_excludes_it() {
@@ -58,14 +58,8 @@ fn flags_without_an_effect_on_a_run_are_rejected() {
         report copy copy | RUN copy: is named twice
         report copy ./copy | RUN ./copy: is named twice
         plot copy copy | RUN copy: is named twice";
-    for line in table.lines().skip(1) {
-        let (command, expected) = line.split_once(" | ").unwrap();
-        let output = super::output(folder, command.trim());
-        let stderr = super::text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{command}: {stderr}");
-        for part in expected.split(" | ") {
-            assert!(stderr.contains(part), "{command}: {stderr}");
-        }
+    for (command, expected) in rows(table) {
+        fails(&output(folder, command), 2, &expected);
     }
 }
 
@@ -109,7 +103,7 @@ fn a_peak_that_is_not_reached_is_not_promised() {
     let folder = &Folder::new();
     let dry = |steps: usize| {
         let line = format!("{COPY} --dry-run").replace("12", &steps.to_string());
-        super::output(folder, &line)
+        output(folder, &line)
     };
     let early = dry(50);
     let warning =

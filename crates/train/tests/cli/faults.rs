@@ -14,17 +14,7 @@ use transformer::weights;
 #[cfg(unix)]
 use super::make_pipe;
 use super::task::{COPY, SIZE};
-use super::{Folder, json, output, rejected, run, steps, succeed, text};
-
-/// Checks that a command fails with this exit code and a message that contains these parts.
-fn fails(output: &Output, code: i32, parts: &[&str]) {
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(code), "{stderr}");
-    for part in parts {
-        assert!(stderr.contains(part), "{part:?} is not in {stderr}");
-    }
-    assert!(!stderr.contains("panicked"), "{stderr}");
-}
+use super::{Folder, fails, json, output, rejected, run, steps, succeed, text};
 
 /// Trains a small run in `runs/copy-1`, with a checkpoint every 4 steps.
 fn small(folder: &Path) {

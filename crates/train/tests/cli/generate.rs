@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::{Folder, all_rejected, json, objects, refused, rejected, succeed, text, train};
+use super::{Folder, all_rejected, fails, json, objects, refused, rejected, succeed, text, train};
 
 /// Returns the folder of a run that copies some sequences correctly and others not.
 fn run() -> &'static Path {
@@ -181,7 +181,7 @@ fn samples_are_functions_of_seed_and_line() {
     let mut lines: Vec<&str> = same.lines().collect();
     (lines[2], lines[11]) = ("", "x");
     let output = on_run("generate", &format!("{hot} --keep-going"), lines.join("\n"));
-    assert_eq!(output.status.code(), Some(2));
+    fails(&output, 2, &[]);
     let mut expected: Vec<&str> = samples.lines().collect();
     (expected[2], expected[11]) = ("", "");
     assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), expected);
@@ -282,7 +282,7 @@ fn streams_have_the_same_tokens() {
         );
     }
     let output = on_run("generate", "--stream --keep-going", "1 2\nx\n3\n");
-    assert_eq!(output.status.code(), Some(2));
+    fails(&output, 2, &[]);
     let (stdout, whole) = (text(&output.stdout), generate("", "1 2\n\n3\n"));
     assert_eq!(stdout, whole);
 }
@@ -422,9 +422,7 @@ fn generate_reads_a_file() {
     let none = folder.join("none");
     for path in [none.as_path(), folder] {
         let flags = format!("--input {}", path.display());
-        let output = on_run("generate", &flags, "");
-        assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output.stderr).contains(&flags));
+        fails(&on_run("generate", &flags, ""), 2, &[&flags]);
     }
 }
 
@@ -440,9 +438,7 @@ fn texts_may_stand_in_the_command_line() {
     for texts in [&["3 1 4", "", "5"][..], &["3 1 4\n\n5"]] {
         assert_eq!(succeed(&on_texts(texts, "--beam 2")), expected);
     }
-    let output = on_texts(&["1", "x"], "");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("error: line 2 \"x\": "));
+    fails(&on_texts(&["1", "x"], ""), 2, &["error: line 2 \"x\": "]);
     std::fs::write(folder.join("file"), "1\n").unwrap();
     let wrong = text(&on_texts(&["file"], "").stderr);
     assert!(wrong.contains("TEXT file: is a file; to read it, use --input file"));
@@ -455,14 +451,13 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
     let file = folder.join("out");
     let flags = |more: &str| format!("--output {} {more}", file.display());
     std::fs::write(&file, "old").unwrap();
-    let wrong = on_run("generate", &flags(""), "1 2\nx\n");
-    assert_eq!(wrong.status.code(), Some(2));
+    fails(&on_run("generate", &flags(""), "1 2\nx\n"), 2, &[]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "old");
     assert_eq!(generate(&flags("--batch-size 2"), SOURCES), "");
     let read = || std::fs::read_to_string(&file).unwrap();
     assert_eq!(read(), generate("", SOURCES));
     let partly = on_run("generate", &flags("--keep-going"), "1 2\nx\n");
-    assert_eq!(partly.status.code(), Some(2));
+    fails(&partly, 2, &[]);
     assert_eq!(read(), generate("", "1 2\n\n"));
     assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1);
     let table = format!(
@@ -554,8 +549,7 @@ fn impossible_flags_are_rejected_in_one_line() {
     let special = ["<pad>", "<bos>", "<eos>", "<unk>"].map(|name| format!("--forbid {name}"));
     let flags: Vec<String> = everything.chain(special).collect();
     let output = on_run("generate", &flags.join(" "), "1\n");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("--forbid"));
+    fails(&output, 2, &["--forbid"]);
     let table = "
         --beam 0 | --beam 0
         --beam 2000000000 | --beam 2000000000

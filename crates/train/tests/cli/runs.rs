@@ -75,10 +75,7 @@ fn json_lines(folder: &Path, line: &str) -> Vec<Value> {
 
 /// Checks that a wrong command ends with code 2 and an error that has the text `expected`.
 fn rejected(folder: &Path, line: &str, expected: &str) {
-    let output = output(folder, line);
-    let stderr = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
-    assert!(stderr.contains(expected), "{line}: {stderr}");
+    fails(&output(folder, line), 2, &[expected]);
 }
 
 /// Returns the names in the list of runs, separated by spaces.

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::task::{COPY, SIZE};
 use super::{
-    Folder, json, losses, output, parsed, refused, rejected, run, step_losses, steps, succeed, text,
+    Folder, fails, json, losses, output, parsed, refused, rejected, run, step_losses, steps,
+    succeed, text,
 };
 
 fn spawn(folder: &Path, line: &str) -> Child {
@@ -243,7 +244,7 @@ fn training_ends_when_patience_runs_out() {
     let file = folder.join("runs/copy-1/summary.json");
     let summary = json(&file);
     assert_eq!(summary["steps"], 8);
-    rejected_after(&output(folder, "resume runs/copy-1"), "step 8");
+    fails(&output(folder, "resume runs/copy-1"), 2, &["step 8"]);
     // Without its summary, the run looks as if it was killed after the last checkpoint. When it is
     // resumed, it ends at the same step as before.
     std::fs::remove_file(&file).unwrap();
@@ -251,15 +252,6 @@ fn training_ends_when_patience_runs_out() {
     let again = json(&file);
     assert_eq!(again["steps"], 8);
     assert_eq!(again["exact_match"], summary["exact_match"]);
-}
-
-/// Checks that a command failed with a message that has this part.
-fn rejected_after(output: &std::process::Output, part: &str) {
-    let stderr = text(&output.stderr);
-    assert!(
-        !output.status.success() && stderr.contains(part),
-        "{stderr}"
-    );
 }
 
 /// Trains a run whose loss soon grows, because its learning rate is far too large.
@@ -337,7 +329,7 @@ fn wrong_edits_of_a_run_are_named_and_nothing_is_lost() {
         let edited = config.replace(from, to);
         assert_ne!(edited, config);
         std::fs::write(trained.join("config.json"), &edited).unwrap();
-        rejected_after(&output(folder, resume), part);
+        fails(&output(folder, resume), 2, &[part]);
         let after = std::fs::read_to_string(trained.join("config.json")).unwrap();
         assert_eq!(after, edited);
         assert!(trained.join("checkpoints/step-3").exists());
@@ -363,10 +355,8 @@ fn fewer_steps_than_were_taken_are_rejected() {
     let folder = &Folder::new();
     run(folder, COPY);
     std::fs::remove_file(folder.join("runs/copy-1/summary.json")).unwrap();
-    rejected_after(
-        &output(folder, "resume runs/copy-1 --steps 10"),
-        "--steps 10",
-    );
+    let resumed = output(folder, "resume runs/copy-1 --steps 10");
+    fails(&resumed, 2, &["--steps 10"]);
 }
 
 #[test]
