@@ -101,6 +101,13 @@ fn output(folder: &Path, line: &str) -> Output {
     command.args(line.split_whitespace()).output().unwrap()
 }
 
+/// As [`output`], with an input on stdin.
+fn answer(folder: &Path, line: &str, input: impl Into<Vec<u8>>) -> Output {
+    let mut command = train(folder);
+    command.args(line.split_whitespace()).write_stdin(input);
+    command.output().unwrap()
+}
+
 /// Runs a command line, which must succeed, and returns what it prints on stdout.
 fn run(folder: &Path, line: &str) -> String {
     succeed(&output(folder, line))
@@ -114,13 +121,6 @@ fn parsed(folder: &Path, line: &str) -> Value {
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
-
-/// Flags of a run that takes at most a second.
-#[rustfmt::skip]
-const SMALL: [&str; 18] = [
-    "--steps", "12", "--batch-size", "8", "--d-model", "16", "--heads", "2", "--d-ff", "16",
-    "--layers", "1", "--symbols", "9", "--max-length", "5", "--dropout", "0.1",
-];
 
 #[cfg(unix)]
 fn make_pipe(path: &Path) {

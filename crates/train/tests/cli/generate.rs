@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use super::{Folder, all_rejected, fails, json, objects, refused, rejected, succeed, text, train};
+use super::{
+    Folder, all_rejected, answer, fails, json, objects, refused, rejected, succeed, text, train,
+};
 
 /// Returns the folder of a run that copies some sequences correctly and others not.
 fn run() -> &'static Path {
@@ -333,11 +335,7 @@ fn a_task_without_an_end_symbol_has_targets_of_one_length() {
     let folder = &Folder::new();
     let flags =
         "fit --preset annotated-copy --steps 2 --d-model 8 --heads 2 --d-ff 8 --run-dir run";
-    let run = |arguments: &str, input: &str| {
-        let mut process = train(folder);
-        process.args(arguments.split(' ')).write_stdin(input);
-        succeed(&process.output().unwrap())
-    };
+    let run = |line: &str, input: &str| succeed(&answer(folder, line, input));
     run(flags, "");
     let found = objects(&run(
         "generate run --json --alignments",

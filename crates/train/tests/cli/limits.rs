@@ -6,16 +6,12 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::task::{TINY, run};
-use super::text_task::{corpus_line, fit};
-use super::{Folder, output, parsed, succeed, text, train};
+use super::text_task::{corpus, fit};
+use super::{Folder, answer, output, parsed, succeed, text};
 
 /// Runs `generate` with flags on an input, and returns stdout, stderr and the exit code.
 fn generate(folder: &Path, flags: &str, input: &str) -> (String, String, Option<i32>) {
-    let mut command = train(folder);
-    command
-        .args(["generate", "-q"])
-        .args(flags.split_whitespace());
-    let output = command.write_stdin(input).output().unwrap();
+    let output = answer(folder, &format!("generate -q {flags}"), input);
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     (stdout, stderr, output.status.code())
 }
@@ -78,7 +74,7 @@ fn generate_takes_the_lengths_that_eval_takes() {
 #[test]
 fn long_texts_are_truncated_alike() {
     let folder = &Folder::new();
-    let flags = corpus_line(folder, 200);
+    let flags = corpus(folder, 200);
     // The models below have 42 positions if positions are learned. Two of these lines have more
     // tokens than that.
     let sources = fs::read_to_string(folder.join("valid.source")).unwrap();

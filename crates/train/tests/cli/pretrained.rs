@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use transformer::weights::{Parameters, read_file};
 
-use super::{Folder, all_rejected, json, parsed, rejected, run, step_losses, succeed, train};
+use super::{Folder, all_rejected, answer, json, parsed, rejected, run, step_losses, succeed};
 
 /// Returns the path of a model folder that Hugging Face's library `transformers` wrote, from the
 /// fixtures of the crate `transformer`.
@@ -27,12 +27,8 @@ fn write_pairs(folder: &Path) {
 }
 
 fn generated(folder: &Path, model: &str, flags: &str) -> String {
-    let mut command = train(folder);
-    command
-        .args(["generate", model])
-        .args(flags.split_whitespace());
-    command.write_stdin("w10 w17 w11\nw12\nw20 w15 w16 w10\n");
-    succeed(&command.output().unwrap())
+    let lines = "w10 w17 w11\nw12\nw20 w15 w16 w10\n";
+    succeed(&answer(folder, &format!("generate {model} {flags}"), lines))
 }
 
 const PAIRS: &str = "--train pairs.tsv --valid pairs.tsv --plain";
@@ -83,10 +79,9 @@ fn a_folder_is_trained_further() {
 fn texts_have_the_tokens_of_their_template() {
     let folder = &Folder::new();
     let tokens = |model: &str, side: &str| {
-        let mut command = train(folder);
-        command.args(["tokenize", model, "--side", side]);
-        command.write_stdin("w10 w17\n");
-        succeed(&command.output().unwrap()).trim_end().to_owned()
+        let line = format!("tokenize {model} --side {side}");
+        let tokens = succeed(&answer(folder, &line, "w10 w17\n"));
+        tokens.trim_end().to_owned()
     };
     let languages = "--source-lang fra_Latn --target-lang deu_Latn";
     for (name, languages, source, target) in [

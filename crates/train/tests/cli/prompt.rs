@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::pty::openpty;
 
 use super::task::COPY;
-use super::{Folder, run, succeed, text, train};
+use super::{Folder, answer, run, succeed, text};
 
 /// Time after which a test fails, long enough for slow machines.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -117,9 +117,7 @@ impl Drop for Terminal {
 /// Trains `runs/copy-1`, and returns its outputs for `lines` that come from a pipe.
 fn trained(folder: &Path, lines: &str) -> Vec<String> {
     run(folder, COPY);
-    let mut command = train(folder);
-    command.args(["generate", "runs/copy-1"]).write_stdin(lines);
-    let output = succeed(&command.output().unwrap());
+    let output = succeed(&answer(folder, "generate runs/copy-1", lines));
     output.lines().map(String::from).collect()
 }
 
@@ -205,14 +203,8 @@ fn a_score_asks_for_source_and_target() {
     let folder = &Folder::new();
     run(folder, COPY);
     let arguments = ["generate", "runs/copy-1", "--score"];
-    let mut command = train(folder);
-    let expected = succeed(
-        &command
-            .args(arguments)
-            .write_stdin("1 2\t3 4\n")
-            .output()
-            .unwrap(),
-    );
+    let expected = answer(folder, &arguments.join(" "), "1 2\t3 4\n");
+    let expected = succeed(&expected);
     let mut terminal = Terminal::open(folder, &arguments, None);
     terminal.wait_for("and then the target to score. Ctrl-D ends.");
     terminal.wait_for("source> ");
@@ -233,8 +225,7 @@ fn a_terminal_gets_the_control_characters_of_a_model_escaped() {
     let json = format!(r#"{{"version":"1.0","added_tokens":[],"model":{model}}}"#);
     std::fs::write(folder.join("tokenizer.json"), json).unwrap();
     let arguments = ["tokenize", "tokenizer.json", "--decode", "--ids"];
-    let mut command = train(folder);
-    let output = command.args(arguments).write_stdin("1\n").output().unwrap();
+    let output = answer(folder, &arguments.join(" "), "1\n");
     assert_eq!(succeed(&output), "\u{1b}[2Jred\t\n");
     let mut terminal = Terminal::open(folder, &arguments, None);
     terminal.send(&format!("1\n{CTRL_D}"));

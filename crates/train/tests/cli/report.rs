@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::plot::{small_run, trained};
-use super::text_task::{TINY as TINY_TEXT, corpus};
-use super::{Folder, refused, succeed, text, train};
+use super::text_task::{corpus, fit};
+use super::{Folder, all_rejected, output, run, succeed, text, train};
 
 /// Returns the JSON data in a page.
 pub(super) fn data(page: &Path) -> Value {
@@ -96,8 +96,7 @@ fn the_page_of_a_run_has_its_charts_attention_and_samples() {
 fn what_a_run_lacks_is_said_and_the_page_is_written() {
     let folder = &Folder::new();
     small_run(folder, "early", false, |_| {});
-    let output = train(folder).args(["report", "early"]).output();
-    let output = output.unwrap();
+    let output = output(folder, "report early");
     assert_eq!(succeed(&output), "early/report.html\n");
     let notes = text(&output.stderr);
     for (lacks, why) in [
@@ -126,8 +125,8 @@ fn several_runs_stand_side_by_side() {
     small_run(&folder.join("other"), "run", true, |config| {
         config.model.d_ff = 9
     });
-    let pair = ["report", "run", "other/run", "--examples", "0"];
-    let stdout = succeed(&train(folder).args(pair).output().unwrap());
+    let pair = "report run other/run --examples 0";
+    let stdout = run(folder, pair);
     assert_eq!(stdout, "report.html\n");
     let found = data(&folder.join("report.html"));
     let names = found["runs"].as_array().unwrap().iter();
@@ -140,14 +139,8 @@ fn several_runs_stand_side_by_side() {
 #[test]
 fn a_run_on_text_shows_the_first_pairs_for_validation() {
     let folder = &Folder::new();
-    let flags = corpus(folder, 60);
-    let mut command = train(folder);
-    let command = command
-        .args(TINY_TEXT)
-        .args(["--run-dir", "run", "--steps", "2"]);
-    succeed(&command.args(flags).output().unwrap());
-    let arguments = ["report", "run", "--examples", "3"];
-    succeed(&train(folder).args(arguments).output().unwrap());
+    succeed(&fit(folder, "run", 2, &corpus(folder, 60)));
+    run(folder, "report run --examples 3");
     let data = data(&folder.join("run/report.html"));
     let run = &data["runs"][0];
     let sources = fs::read_to_string(folder.join("valid.source")).unwrap();
@@ -164,27 +157,15 @@ fn wrong_arguments_are_rejected() {
     small_run(folder, "run", true, |_| {});
     fs::create_dir(folder.join("folder")).unwrap();
     fs::write(folder.join("file"), "").unwrap();
-    for (arguments, expected) in [
-        ("report", "RUN"),
-        ("report none", "RUN none: does not exist"),
-        ("report folder", "RUN folder: has no config.json"),
-        ("report run -o folder", "--output folder: is a folder"),
-        (
-            "report run -o x.svg",
-            "--output x.svg: must have a name that",
-        ),
-        ("report run --backend x", "--backend x: must be one of"),
-        (
-            "report run --examples 1001",
-            "'1001' for '--examples <N>': 1001 is not in 0..=1000",
-        ),
-        ("report run --checkpoint x", "--checkpoint"),
-        (
-            "report run --examples 0 -o file/page.html",
-            "--output file/page.html: cannot be written",
-        ),
-    ] {
-        let arguments: Vec<&str> = arguments.split(' ').collect();
-        refused(folder, &arguments, &[expected]);
-    }
+    let table = "
+        report | RUN
+        report none | RUN none: does not exist
+        report folder | RUN folder: has no config.json
+        report run -o folder | --output folder: is a folder
+        report run -o x.svg | --output x.svg: must have a name that
+        report run --backend x | --backend x: must be one of
+        report run --examples 1001 | '1001' for '--examples <N>': 1001 is not in 0..=1000
+        report run --checkpoint x | --checkpoint
+        report run --examples 0 -o file/page.html | --output file/page.html: cannot be written";
+    all_rejected(folder, "", table);
 }

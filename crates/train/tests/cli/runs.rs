@@ -25,8 +25,7 @@ fn check_times(lines: &[serde_json::Value]) -> f64 {
 #[test]
 fn metrics_have_the_time_of_training_over_all_processes() {
     let folder = &Folder::new();
-    let begin = ["--run-dir", "run", "--eval-every", "4"];
-    succeed(&train(folder).args(SMALL).args(begin).output().unwrap());
+    super::run(folder, &format!("{COPY} --run-dir run --eval-every 4"));
     let run = folder.join("run");
     let before = metrics(&run);
     assert_eq!(before.len(), 12 + 3);
@@ -56,8 +55,7 @@ fn metrics_have_the_time_of_training_over_all_processes() {
         .sum();
     assert!((tokens - logged).abs() < 0.2 * logged, "{tokens}, {logged}");
 
-    let resume = ["resume", "run", "--steps", "15"];
-    succeed(&train(folder).args(resume).output().unwrap());
+    super::run(folder, "resume run --steps 15");
     let after = metrics(&run);
     assert_eq!(after[..before.len()], before[..]);
     assert!(check_times(&after) > end);
@@ -269,8 +267,7 @@ fn a_summary_says_where_the_run_comes_from() {
     }
     // Each process that trains the run adds its environment.
     std::fs::write(folder.join("notes"), "second").unwrap();
-    let resumed = ["resume", "runs/run", "--steps", "13"];
-    succeed(&train(folder).args(resumed).output().unwrap());
+    super::run(folder, "resume runs/run --steps 13");
     let environments = json(&run.join("environment.json"));
     let environments = environments.as_array().unwrap();
     assert_eq!(environments.len(), 2);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::task::run;
-use super::{Folder, parsed, refused, succeed, train};
+use super::{Folder, all_rejected, answer, parsed, succeed};
 
 fn fixture(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../training/tests/fixtures/scores");
@@ -37,9 +37,7 @@ fn texts_are_scored() {
     );
     // The references are scored against themselves, through a pipe.
     let text = std::fs::read(&references).unwrap();
-    let mut command = train(folder);
-    command.args(["score", "-", &references]).write_stdin(text);
-    let text = succeed(&command.output().unwrap());
+    let text = succeed(&answer(folder, &format!("score - {references}"), text));
     assert!(
         text.starts_with("BLEU 100.00") && text.contains("WER 0.0000"),
         "{text}"
@@ -54,23 +52,14 @@ fn wrong_files_are_rejected_in_one_line() {
     write("three", b"a\nb\nc");
     write("empty", b"");
     write("latin", b"a\ncaf\xe9\n");
-    for (files, expected) in [
-        ("two three", "HYPOTHESES two: has 2 lines, but three has 3"),
-        ("empty empty", "REFERENCES empty: is empty"),
-        ("two latin", "REFERENCES latin: line 2 is not UTF-8"),
-        ("two nowhere", "REFERENCES nowhere: cannot be read"),
-        (". two", "HYPOTHESES .: cannot be read (it is a folder)"),
-        (
-            "two two three",
-            "REFERENCES three: has 3 lines, but two has 2",
-        ),
-        (
-            "- two -",
-            "-: is standard input, which only one of the files can be",
-        ),
-        ("two", "<REFERENCES>..."),
-    ] {
-        let arguments: Vec<&str> = ["score"].into_iter().chain(files.split(' ')).collect();
-        refused(folder, &arguments, &[expected]);
-    }
+    let table = "
+        two three | HYPOTHESES two: has 2 lines, but three has 3
+        empty empty | REFERENCES empty: is empty
+        two latin | REFERENCES latin: line 2 is not UTF-8
+        two nowhere | REFERENCES nowhere: cannot be read
+        . two | HYPOTHESES .: cannot be read (it is a folder)
+        two two three | REFERENCES three: has 3 lines, but two has 2
+        - two - | -: is standard input, which only one of the files can be
+        two | <REFERENCES>...";
+    all_rejected(folder, "score", table);
 }

@@ -4,7 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use super::{Folder, SMALL, all_rejected, json, metrics, parsed, refused, succeed, text, train};
+use super::task::COPY;
+use super::{
+    Folder, all_rejected, fails, json, metrics, output, parsed, rejected, rows, run, succeed, text,
+    train,
+};
 
 /// Returns the help of a command on a terminal with `columns` columns.
 fn help(command: &[&str], columns: &str) -> String {
@@ -14,18 +18,11 @@ fn help(command: &[&str], columns: &str) -> String {
     succeed(&train.output().unwrap())
 }
 
-/// Returns what a command prints on stdout.
-fn printed(folder: &Path, arguments: &[&str]) -> String {
-    succeed(&train(folder).args(arguments).output().unwrap())
-}
-
 /// Trains for a step, and returns the settings of the run.
-fn config_of(folder: &Path, arguments: &[&str]) -> serde_json::Value {
-    let run = folder.join("run");
-    let arguments = [arguments, &["--steps", "1", "--run-dir", "run"]].concat();
-    printed(folder, &arguments);
-    let config = json(&run.join("config.json"));
-    fs::remove_dir_all(run).unwrap();
+fn config_of(folder: &Path, flags: &str) -> serde_json::Value {
+    run(folder, &format!("{flags} --steps 1 --run-dir run"));
+    let config = json(&folder.join("run/config.json"));
+    fs::remove_dir_all(folder.join("run")).unwrap();
     config
 }
 
@@ -83,7 +80,7 @@ fn help_fits_the_terminal_and_has_its_groups() {
             .all(|line| line.matches("[default").count() <= 1),
         "{fit}"
     );
-    let short = printed(Path::new("."), &["fit", "-h"]);
+    let short = run(Path::new("."), "fit -h");
     let flags = short
         .lines()
         .filter(|line| line.trim_start().starts_with('-'));
@@ -167,28 +164,21 @@ fn errors_name_the_flag_of_their_file() {
     fs::write(path.join("a.tsv"), "ein Haus\ta house\nzwei\ttwo\n").unwrap();
     fs::write(path.join("bad.tsv"), "no tab\n").unwrap();
     fs::write(path.join("bad.json"), "{}").unwrap();
-    for (line, expected) in [
-        ("--train a.tsv --valid bad.tsv", "--valid-source "),
-        ("--train bad.tsv --valid a.tsv", "--train-source "),
-        ("--train missing.tsv", "--train-source "),
-        (
-            "--train-source missing --train-target a.tsv",
-            "--train-source ",
-        ),
-        (
-            "--train a.tsv --tokenizer-file bad.json",
-            "--source-tokenizer-file ",
-        ),
-    ] {
-        let mut arguments: Vec<&str> = line.split(' ').collect();
+    let table = "
+        --train a.tsv --valid bad.tsv | --valid-source
+        --train bad.tsv --valid a.tsv | --train-source
+        --train missing.tsv | --train-source
+        --train-source missing --train-target a.tsv | --train-source
+        --train a.tsv --tokenizer-file bad.json | --source-tokenizer-file";
+    for (line, expected) in rows(table) {
         // A rejected command does not create the run folder `run`, but it may create a folder of
         // caches beside it.
-        arguments.extend(["--run-dir", "run"]);
-        let output = train(path).args(&arguments).output().unwrap();
+        let output = output(path, &format!("{line} --run-dir run"));
+        fails(&output, 2, &[]);
         let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
         let last = stderr.lines().last().unwrap();
-        assert!(last.contains(expected), "{line}: {stderr:?}");
+        let flag = format!("{} ", expected[0]);
+        assert!(last.contains(&flag), "{line}: {stderr:?}");
         assert!(!path.join("run").exists(), "{line}");
     }
 }
@@ -196,10 +186,10 @@ fn errors_name_the_flag_of_their_file() {
 #[test]
 fn the_learning_rate_is_the_peak_of_the_schedule() {
     let path = &Folder::new();
-    let run = [&SMALL[..], &["--learning-rate", "0.002", "--warmup", "4"]].concat();
+    let peak = format!("{COPY} --learning-rate 0.002 --warmup 4");
     for schedule in ["linear", "noam", "cosine"] {
-        let flags = [&run[..], &["--schedule", schedule, "--run-dir", schedule]].concat();
-        printed(path, &flags);
+        let schedule_of = format!("--schedule {schedule} --run-dir {schedule}");
+        run(path, &format!("{peak} {schedule_of}"));
         let lines = metrics(&path.join(schedule));
         let rates = lines
             .iter()
@@ -212,12 +202,9 @@ fn the_learning_rate_is_the_peak_of_the_schedule() {
 #[test]
 fn any_setting_can_be_set_by_its_path() {
     let folder = &Folder::new();
-    #[rustfmt::skip]
-    let flags = [
-        "--d-model", "32", "--set", "optimization.optimizer.beta_2=0.99", "--set",
-        "model.d_model=16", "--set", "checkpointing.seconds=null", "--learning-rate", "0.01",
-    ];
-    let config = config_of(folder, &flags);
+    let flags = "--d-model 32 --set optimization.optimizer.beta_2=0.99 --set model.d_model=16 \
+        --set checkpointing.seconds=null --learning-rate 0.01";
+    let config = config_of(folder, flags);
     assert_eq!(config["optimization"]["optimizer"]["beta_2"], 0.99);
     assert_eq!(config["model"]["d_model"], 16);
     assert!(config["checkpointing"]["seconds"].is_null());
@@ -227,44 +214,39 @@ fn any_setting_can_be_set_by_its_path() {
 #[test]
 fn threads_are_recorded_and_missing_checkpoints_named() {
     let folder = &Folder::new();
-    let flags = [&["--threads", "3"][..], &SMALL, &["--run-dir", "run"]].concat();
-    printed(folder, &flags);
+    run(folder, &format!("--threads 3 {COPY} --run-dir run"));
     let state = json(&folder.join("run/checkpoints/step-12/state.json"));
     assert_eq!(state["threads"], 3);
-    for (selector, expected) in [
-        ("77", "checkpoints has no checkpoint of step 77, only of 12"),
-        ("average:5", "checkpoints has 1 checkpoints, fewer than 5"),
-    ] {
-        let arguments = ["eval", "run", "--checkpoint", selector];
-        let flag = format!("--checkpoint {selector}: ");
-        refused(folder, &arguments, &[&flag, expected]);
-    }
+    let table = "
+        77 | --checkpoint 77: | checkpoints has no checkpoint of step 77, only of 12
+        average:5 | --checkpoint average:5: | checkpoints has 1 checkpoints, fewer than 5";
+    all_rejected(folder, "eval run --checkpoint", table);
 }
 
 #[test]
 fn a_printed_preset_is_a_file_of_settings() {
     let path = &Folder::new();
-    let list = printed(path, &["presets"]);
+    let list = run(path, "presets");
     for preset in ["copy", "add", "annotated-copy", "tiny", "base"] {
         assert!(list.lines().any(|line| line.starts_with(preset)), "{list}");
     }
-    let file = printed(path, &["presets", "reverse"]);
+    let file = run(path, "presets reverse");
     let comments = file.lines().filter(|line| line.starts_with("# "));
     assert!(comments.count() > 30, "{file}");
     fs::write(path.join("run.toml"), &file).unwrap();
-    let of_file = config_of(path, &["--config", "run.toml"]);
-    assert_eq!(of_file, config_of(path, &["--task", "reverse"]));
+    let of_file = config_of(path, "--config run.toml");
+    assert_eq!(of_file, config_of(path, "--task reverse"));
     // A wrong value is named by what was typed.
     fs::write(path.join("run.toml"), "model.d_model = 0").unwrap();
     let fit = "fit --config run.toml";
-    super::rejected(path, fit, &["run.toml: model.d_model 0: must be"]);
-    super::rejected(path, &format!("{fit} --d-model 0"), &["--d-model 0: must"]);
+    rejected(path, fit, &["run.toml: model.d_model 0: must be"]);
+    rejected(path, &format!("{fit} --d-model 0"), &["--d-model 0: must"]);
 }
 
 #[test]
 fn a_dry_run_measures_and_writes_nothing() {
     let path = &Folder::new();
-    let stdout = printed(path, &[&["--dry-run"][..], &SMALL].concat());
+    let stdout = run(path, &format!("--dry-run {COPY}"));
     for line in ["total ", "data ", "memory ", "time  ", "steps "] {
         assert!(
             stdout.lines().any(|other| other.starts_with(line)),
@@ -276,11 +258,8 @@ fn a_dry_run_measures_and_writes_nothing() {
 
     let lines: String = (0..60).map(|n| format!("ein {n}\tone {n}\n")).collect();
     fs::write(path.join("a.tsv"), lines).unwrap();
-    #[rustfmt::skip]
-    let flags = [
-        "--dry-run", "--train", "a.tsv", "--preset", "tiny", "--cache", "cache",
-    ];
-    let stdout = printed(path, &flags);
+    let flags = "--dry-run --train a.tsv --preset tiny --cache cache";
+    let stdout = run(path, flags);
     assert!(stdout.contains("batches an epoch"), "{stdout}");
     assert_eq!(fs::read_dir(path).unwrap().count(), 1);
 }
@@ -292,20 +271,17 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     // Each pair is in the file twice. Both copies must be held out, or neither.
     fs::write(path.join("a.tsv"), lines.repeat(2)).unwrap();
     let small = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 4 --run-dir run";
-    let mut fit = train(path);
-    fit.args(small.split(' '))
-        .args(["--train", "a.tsv", "--valid-share", "0.05"]);
-    let output = fit.output().unwrap();
-    succeed(&output);
-    let stderr = text(&output.stderr);
+    let trained = output(path, &format!("{small} --train a.tsv --valid-share 0.05"));
+    succeed(&trained);
+    let stderr = text(&trained.stderr);
     assert!(
         stderr.contains(" for validation, no test split"),
         "{stderr}"
     );
-    let step = ["generate", "run/checkpoints/step-4"];
-    refused(path, &step, &["is a checkpoint; name its run, run"]);
-    let token = ["generate", "run", "--forbid", "xyzxyz"];
-    refused(path, &token, &["must be one token", "has the tokens"]);
+    let table = "
+        run/checkpoints/step-4 | is a checkpoint; name its run, run
+        run --forbid xyzxyz | must be one token | has the tokens";
+    all_rejected(path, "generate", table);
     let note = stderr
         .lines()
         .find(|line| line.contains("held out for validation"));
@@ -328,18 +304,12 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     let summary = json(&path.join("run/summary.json"));
     let difference = scores["loss"].as_f64().unwrap() - summary["valid_loss"].as_f64().unwrap();
     assert!(difference.abs() < 1e-4, "{scores} {summary}");
-    printed(path, &["resume", "run", "--steps", "6"]);
+    run(path, "resume run --steps 6");
 
     fs::write(path.join("b.tsv"), "ein\tone\nein\tone\n").unwrap();
-    let mut fit = train(path);
-    let output = fit
-        .args(["--train", "b.tsv", "--run-dir", "other"])
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let stderr = text(&output.stderr);
     let expected = "has too few different pairs to hold some out for validation: add more, or give --valid-source";
-    assert!(stderr.contains(expected), "{stderr}");
+    let other = output(path, "--train b.tsv --run-dir other");
+    fails(&other, 2, &[expected]);
 }
 
 /// Checks a file with another program, if the machine has this program.
@@ -357,7 +327,7 @@ fn check_by(program: &str, arguments: &[&str], file: &Path) {
 fn shells_can_read_their_completions() {
     let path = &Folder::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        let script = printed(path, &["completions", shell]);
+        let script = run(path, &format!("completions {shell}"));
         for name in ["generate", "learning-rate", "threads"] {
             assert!(script.contains(name), "{shell} does not complete {name}");
         }
@@ -366,9 +336,6 @@ fn shells_can_read_their_completions() {
     check_by("bash", &["-n"], &path.join("bash"));
     check_by("zsh", &["-n"], &path.join("zsh"));
     check_by("fish", &["--no-execute"], &path.join("fish"));
-    refused(
-        path,
-        &["completions", "tcsh"],
-        &["bash", "fish", "train completions --help"],
-    );
+    let expected = ["bash", "fish", "train completions --help"];
+    rejected(path, "completions tcsh", &expected);
 }

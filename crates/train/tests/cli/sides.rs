@@ -4,13 +4,13 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::text_task::{corpus_line, fit};
-use super::{Folder, fails, output, parsed, rows, succeed, text, train};
+use super::text_task::{corpus, fit};
+use super::{Folder, answer, fails, output, parsed, rows, succeed, text};
 
 #[test]
 fn each_side_has_its_own_lengths_and_vocabulary() {
     let folder = &Folder::new();
-    let flags = corpus_line(folder, 200);
+    let flags = corpus(folder, 200);
     let with = |more: &str| format!("{flags} {more}");
     let config = |name: &str| -> Value { super::json(&folder.join(name).join("config.json")) };
     let sides = "--vocab-size 300,280 --max-length 90,60 --overlong cut";
@@ -48,7 +48,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
 #[test]
 fn each_side_has_its_own_padding() {
     let folder = &Folder::new();
-    let flags = format!("{} --vocab-size 400,280", corpus_line(folder, 200));
+    let flags = format!("{} --vocab-size 400,280", corpus(folder, 200));
     succeed(&fit(folder, "first", 2, &flags));
     // A source tokeniser without a padding token gets one as its last token. The id of this token,
     // 400, is larger than all ids of targets.
@@ -77,12 +77,8 @@ fn each_side_has_its_own_padding() {
             _ => fs::read_to_string(folder.join("valid.source")).unwrap(),
         };
         let generate = |size: &str| {
-            let mut command = train(folder);
-            command.args(["generate", "run", "--batch-size", size]);
-            command
-                .args(flags.split_whitespace())
-                .write_stdin(input.clone());
-            succeed(&command.output().unwrap())
+            let line = format!("generate run --batch-size {size} {flags}");
+            succeed(&answer(folder, &line, input.clone()))
         };
         let (together, alone) = (generate("20"), generate("1"));
         if flags == "--score" {
@@ -104,7 +100,7 @@ fn each_side_has_its_own_padding() {
 #[test]
 fn the_tiny_preset_is_not_advised_to_who_uses_it() {
     let folder = &Folder::new();
-    let flags = corpus_line(folder, 50);
+    let flags = corpus(folder, 50);
     let warning = |more: &str| {
         let output = output(folder, &format!("fit --task text --steps 2 {flags} {more}"));
         let stderr = text(&output.stderr);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use training::run::{RunStatus, Status, read_status};
 
 use super::task::{COPY, SIZE};
-use super::{Folder, SMALL, json, output, succeed, text, train};
+use super::{Folder, json, output, succeed, text, train};
 
 fn status(run: &Path) -> RunStatus {
     read_status(run).unwrap()
@@ -21,7 +21,7 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
     let folder = &Folder::new();
     let mut command = train(folder);
     command
-        .args(SMALL)
+        .args(COPY.split(' '))
         .args(["--eval-every", "5", "--run-dir", "my runs/a"]);
     let output = command.output().unwrap();
     succeed(&output);

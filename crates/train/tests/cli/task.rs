@@ -1,7 +1,7 @@
 //! The tasks of `train fit`.
 
 pub(crate) use super::run;
-use super::{Folder, all_rejected, json, succeed, text, train};
+use super::{Folder, all_rejected, answer, fails, json, succeed};
 
 /// Flags of a small model, without flags that belong to a single task.
 pub const TINY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1";
@@ -10,7 +10,7 @@ pub const TINY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 
 pub const SIZE: &str = "--batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1 --symbols 9 \
     --max-length 5 --dropout 0.1";
 
-/// Flags of a run of the copy task that takes at most a second, as in [`super::SMALL`].
+/// Flags of a run of the copy task that takes at most a second.
 pub const COPY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1 \
     --symbols 9 --max-length 5 --dropout 0.1";
 
@@ -28,14 +28,10 @@ fn every_task_trains_and_generates() {
         let run = folder.join(&name);
         assert_eq!(json(&run.join("config.json"))["data"]["task"], task);
         assert_eq!(json(&run.join("summary.json"))["task"], task);
-        let mut generate = train(folder);
-        generate.args(["generate", &name]).write_stdin(source);
-        assert_eq!(succeed(&generate.output().unwrap()).lines().count(), 1);
-        let mut wrong = train(folder);
-        wrong.args(["generate", &name]).write_stdin("3 x");
-        let output = wrong.output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        assert!(text(&output.stderr).contains("\"x\""));
+        let generate = format!("generate {name}");
+        let stdout = succeed(&answer(folder, &generate, source));
+        assert_eq!(stdout.lines().count(), 1);
+        fails(&answer(folder, &generate, "3 x"), 2, &["\"x\""]);
     }
 }
 

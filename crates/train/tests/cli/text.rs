@@ -19,38 +19,28 @@ mod language;
 use language::pseudo_corpus;
 
 /// Writes a small corpus with two files for each split, and returns the flags that name the files.
-pub fn corpus(folder: &Path, pairs: u64) -> Vec<String> {
-    let mut flags = Vec::new();
+pub fn corpus(folder: &Path, pairs: u64) -> String {
+    let mut flags = String::new();
     for (split, seed, pairs) in [("train", 0, pairs), ("valid", 1, 20)] {
         for (side, text) in ["source", "target"]
             .into_iter()
             .zip(pseudo_corpus(seed, pairs))
         {
             fs::write(folder.join(format!("{split}.{side}")), text).unwrap();
-            flags.extend([format!("--{split}-{side}"), format!("{split}.{side}")]);
+            flags += &format!(" --{split}-{side} {split}.{side}");
         }
     }
     flags
 }
 
-/// As [`corpus`], with the flags in a line.
-pub fn corpus_line(folder: &Path, pairs: u64) -> String {
-    corpus(folder, pairs).join(" ")
-}
-
 /// Arguments that train a model that is too small to learn much.
-#[rustfmt::skip]
-pub const TINY: [&str; 13] = [
-    "fit", "--task", "text", "--preset", "tiny", "--d-model", "16", "--heads", "2", "--layers", "1",
-    "--d-ff", "16",
-];
+pub const TINY: &str = "fit --task text --preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16";
 
 /// Trains a tiny model for `steps` steps.
 pub fn fit(folder: &Path, run: &str, steps: u64, flags: &str) -> Output {
-    let fit = TINY.join(" ");
     output(
         folder,
-        &format!("{fit} --run-dir {run} --steps {steps} {flags}"),
+        &format!("{TINY} --run-dir {run} --steps {steps} {flags}"),
     )
 }
 
@@ -63,7 +53,7 @@ fn gzip(path: &Path) {
 #[test]
 fn every_form_of_a_corpus_gives_the_same_run() {
     let path = &Folder::new();
-    let files = corpus_line(path, 200);
+    let files = corpus(path, 200);
     let pairs = |split: &str| -> Vec<(String, String)> {
         let read = |side| fs::read_to_string(path.join(format!("{split}.{side}"))).unwrap();
         let (sources, targets) = (read("source"), read("target"));
@@ -104,7 +94,7 @@ fn a_run_on_texts_translates_and_is_scored() {
     let path = &Folder::new();
     let run = |line: &str| super::run(path, line);
     let object = |line: &str| parsed(path, line);
-    let trained = fit(path, "run", 4, &corpus_line(path, 200));
+    let trained = fit(path, "run", 4, &corpus(path, 200));
     let stdout = succeed(&trained);
     assert!(text(&trained.stderr).contains("200 pairs, "), "{stdout}");
     assert!(
@@ -165,7 +155,7 @@ fn a_run_on_texts_translates_and_is_scored() {
 #[test]
 fn a_resumed_run_on_texts_equals_an_unbroken_one() {
     let path = &Folder::new();
-    let files = corpus_line(path, 300);
+    let files = corpus(path, 300);
     // The Noam schedule does not depend on the total number of steps. So a run of 4 steps that is
     // resumed for 8 more equals a run of 12 steps. With these batches, 12 steps are more than an
     // epoch.
@@ -205,15 +195,14 @@ fn a_resumed_run_on_texts_equals_an_unbroken_one() {
 #[test]
 fn the_last_step_of_an_epoch_has_the_gradient_of_its_own_tokens() {
     let path = &Folder::new();
-    let flags = corpus_line(path, 50);
+    let flags = corpus(path, 50);
     // The parameters hardly change, and there is no dropout, so a batch has the same loss in each
     // run.
     let constant =
         "--epochs 2 --batch-tokens 200 --dropout 0 --set optimization.schedule.factor=1e-30";
     let steps = |name: &str, accumulate: usize| -> Vec<[f64; 3]> {
-        let fit = TINY.join(" ");
         let more = format!("--run-dir {name} --accumulate {accumulate}");
-        succeed(&output(path, &format!("{fit} {flags} {constant} {more}")));
+        succeed(&output(path, &format!("{TINY} {flags} {constant} {more}")));
         let lines = metrics(&path.join(name));
         let steps = lines.iter().filter(|line| line.get("loss").is_some());
         let fields = ["tokens", "loss", "gradient_norm"];
@@ -236,10 +225,9 @@ fn the_last_step_of_an_epoch_has_the_gradient_of_its_own_tokens() {
     // A step is never more than an epoch, and a run that stops within one goes on where it was.
     assert_eq!(steps("more", 30 * batches).len(), 2);
     run(path, "resume most --steps 7");
-    let fit = TINY.join(" ");
     let unbroken = constant.replace("--epochs 2", "--steps 7");
     let more = format!("--run-dir unbroken --accumulate {}", batches - 1);
-    succeed(&output(path, &format!("{fit} {flags} {unbroken} {more}")));
+    succeed(&output(path, &format!("{TINY} {flags} {unbroken} {more}")));
     assert_eq!(
         step_losses(&path.join("most")),
         step_losses(&path.join("unbroken"))
@@ -249,7 +237,7 @@ fn the_last_step_of_an_epoch_has_the_gradient_of_its_own_tokens() {
 #[test]
 fn a_run_is_evaluated_on_the_pairs_that_it_was_validated_with() {
     let path = &Folder::new();
-    let flags = corpus_line(path, 50);
+    let flags = corpus(path, 50);
     // Of the validation pairs, one has an empty side, and one has more tokens than --max-length.
     for side in ["source", "target"] {
         let file = path.join(format!("valid.{side}"));
@@ -397,13 +385,10 @@ fn wrong_corpora_are_rejected_in_one_line() {
         let has = |split: &str| {
             flags.contains(&format!("--{split} ")) || flags.contains(&format!("--{split}-"))
         };
-        let kept = files
-            .chunks(2)
-            .filter(|pair| !has(pair[0].split('-').nth(2).unwrap()));
-        let flags = format!(
-            "{} {flags}",
-            kept.flatten().cloned().collect::<Vec<_>>().join(" ")
-        );
+        let is_kept = |flag: &&str| flag.split_once('-').is_some_and(|(split, _)| !has(split));
+        let kept = files.split(" --").filter(is_kept);
+        let kept: String = kept.map(|flag| format!("--{flag} ")).collect();
+        let flags = format!("{kept}{flags}");
         let output = fit(path, "run", 4, &flags);
         fails(&output, 2, &[]);
         let stderr = text(&output.stderr);
@@ -426,7 +411,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
 #[test]
 fn skipped_pairs_and_replaced_bytes_are_counted() {
     let path = &Folder::new();
-    let flags = corpus_line(path, 50);
+    let flags = corpus(path, 50);
     for (side, more) in [
         ("source", &b"\nabc \xff\nabc\n"[..]),
         ("target", b"abc\ndef\n  \n"),
@@ -463,7 +448,7 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
 #[test]
 fn every_line_of_a_test_set_is_scored() {
     let path = &Folder::new();
-    let flags = corpus_line(path, 50);
+    let flags = corpus(path, 50);
     succeed(&fit(path, "run", 1, &format!("{flags} --tokenizer word")));
     let long = "vel ".repeat(5000);
     let (sources, targets) = (format!("vel\n\nund\n{long}\n \nvel"), "a\nb\n\nc\n\nd e\n");
@@ -493,7 +478,7 @@ fn every_line_of_a_test_set_is_scored() {
 #[test]
 fn a_damaged_cache_is_made_again() {
     let path = &Folder::new();
-    let flags = corpus_line(path, 50);
+    let flags = corpus(path, 50);
     let run = |name: &str| {
         let output = fit(path, name, 4, &flags);
         succeed(&output);
@@ -564,7 +549,7 @@ fn a_damaged_cache_is_made_again() {
 #[test]
 fn outputs_on_texts_are_single_lines() {
     let path = &Folder::new();
-    succeed(&fit(path, "run", 4, &corpus_line(path, 50)));
+    succeed(&fit(path, "run", 4, &corpus(path, 50)));
     for flags in ["--seed 1", "--stream"] {
         let line = format!("generate run --input valid.source --sample {flags}");
         let answers = run(path, &line);
@@ -575,7 +560,7 @@ fn outputs_on_texts_are_single_lines() {
 #[test]
 fn pairs_of_the_same_tokens_have_their_own_references() {
     let path = &Folder::new();
-    let flags = corpus_line(path, 50);
+    let flags = corpus(path, 50);
     // Half of the targets are in capital letters, which `--lower-case` makes equal to the others.
     for (side, capital) in [("source", false), ("target", true)] {
         let text = fs::read_to_string(path.join(format!("valid.{side}"))).unwrap();
@@ -629,7 +614,7 @@ fn unknown_words_are_never_an_exact_match() {
 #[test]
 fn tokenizer_files_are_used_unless_they_lack_something() {
     let path = &Folder::new();
-    let flags = corpus_line(path, 50);
+    let flags = corpus(path, 50);
     succeed(&fit(path, "first", 4, &flags));
     fs::copy(
         path.join("first/target.tokenizer.json"),
@@ -638,7 +623,7 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
     .unwrap();
     // An epoch ends with a smaller step where its number of batches is odd.
     let more = "--run-dir run --epochs 2 --accumulate 2 --tokenizer-file mine.json --batch-tokens 1000 --cache elsewhere";
-    let output = output(path, &format!("{} {flags} {more}", TINY.join(" ")));
+    let output = output(path, &format!("{TINY} {flags} {more}"));
     succeed(&output);
     assert!(path.join("run/tokenizer.json").exists() && path.join("elsewhere").is_dir());
     // A tokeniser file that has changed is noticed.
@@ -684,7 +669,7 @@ fn fit_fails(path: &Path, run: &str, flags: &str, part: &str) {
 #[test]
 fn files_of_the_user_are_not_overwritten() {
     let path = &Folder::new();
-    let flags = corpus_line(path, 50);
+    let flags = corpus(path, 50);
     let file = path.join("mine/tokenizer.json");
     fs::create_dir(path.join("mine")).unwrap();
     fs::write(&file, "mine").unwrap();
@@ -727,7 +712,7 @@ fn a_file_of_settings_can_set_steps_for_text() {
 #[test]
 fn pipes_are_rejected_as_corpora_and_in_the_cache() {
     let path = &Folder::new();
-    let flags = corpus_line(path, 50);
+    let flags = corpus(path, 50);
     super::make_pipe(&path.join("fifo"));
     let piped = flags.replacen("train.source", "fifo", 1);
     fit_fails(path, "run", &piped, "fifo: is not a regular file");

@@ -6,14 +6,12 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::task::TINY;
-use super::text_task::{corpus_line, fit};
-use super::{Folder, output, refused, run, succeed, text, train};
+use super::text_task::{corpus, fit};
+use super::{Folder, answer, fails, output, rejected, run, succeed, text};
 
 /// Runs `tokenize` with flags on an input, and returns the output.
 fn tokenize(folder: &Path, flags: &str, input: &str) -> String {
-    let mut command = train(folder);
-    command.arg("tokenize").args(flags.split_whitespace());
-    succeed(&command.write_stdin(input).output().unwrap())
+    succeed(&answer(folder, &format!("tokenize {flags}"), input))
 }
 
 /// Texts with words, characters and white space that the corpus does not have.
@@ -23,7 +21,7 @@ const STRANGE: &str =
 #[test]
 fn texts_survive_a_round_trip() {
     let folder = &Folder::new();
-    let flags = corpus_line(folder, 200);
+    let flags = corpus(folder, 200);
     succeed(&fit(folder, "run", 1, &flags));
     let sources = fs::read_to_string(folder.join("valid.source")).unwrap();
     for (tokenizer, side, input) in [
@@ -41,10 +39,9 @@ fn texts_survive_a_round_trip() {
         }
     }
     let target = "der \u{1b}[31m\u{7}\u{9b} der";
-    let mut command = train(folder);
-    let scored = command.args(["generate", "run", "--score", "--json"]);
-    let scored = scored.write_stdin(format!("der\t{target}")).output();
-    let scored: Value = serde_json::from_str(&succeed(&scored.unwrap())).unwrap();
+    let pair = format!("der\t{target}");
+    let scored = succeed(&answer(folder, "generate run --score --json", pair));
+    let scored: Value = serde_json::from_str(&scored).unwrap();
     assert_eq!(scored["target"], target);
     let pieces = tokenize(folder, "run", &sources);
     assert!(pieces.contains(" ▁"), "{pieces}");
@@ -71,17 +68,10 @@ fn texts_survive_a_round_trip() {
         (".", "", "RUN ."),
         ("run --input nowhere", "", "--input nowhere"),
     ] {
-        let mut command = train(folder);
         let input = input.replace("FIRST", pieces.split_whitespace().next().unwrap());
-        command
-            .arg("tokenize")
-            .args(flags.split(' '))
-            .write_stdin(input);
-        let output = command.output().unwrap();
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{flags}: {stderr}");
-        assert_eq!(stderr.lines().count(), 1, "{flags}: {stderr}");
-        assert!(stderr.contains(expected), "{flags}: {stderr}");
+        let output = answer(folder, &format!("tokenize {flags}"), input);
+        fails(&output, 2, &[expected]);
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{flags}");
     }
 
     // The attention of texts is drawn at the end of a run and by `plot`, with readable tokens.
@@ -118,5 +108,5 @@ fn runs_on_symbols_have_no_tokeniser() {
     let folder = &Folder::new();
     let fit = format!("fit {TINY} --symbols 9 --max-length 5 --run-dir copy");
     run(folder, &fit);
-    refused(folder, &["tokenize", "copy"], &["TOKENIZER copy"]);
+    rejected(folder, "tokenize copy", &["TOKENIZER copy"]);
 }

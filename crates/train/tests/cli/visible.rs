@@ -17,11 +17,9 @@ fn is_raw(text: &str) -> bool {
 }
 
 /// Runs a command on a hostile folder, and checks what it prints.
-fn check(folder: &Path, words: &[&str]) {
-    let words: Vec<String> = words
-        .iter()
-        .map(|word| word.replace("RUN", HOSTILE))
-        .collect();
+fn check(folder: &Path, line: &str) {
+    let words = line.split(' ').map(|word| word.replace("RUN", HOSTILE));
+    let words: Vec<String> = words.collect();
     let mut command = train(folder);
     let output = command.args(&words).write_stdin("1 2\n").output().unwrap();
     for stream in [&output.stdout, &output.stderr] {
@@ -50,19 +48,30 @@ fn poison(value: &mut Value, kept: &[&str]) {
     }
 }
 
-#[rustfmt::skip]
-const COMMANDS: [&str; 24] = [
-    "runs .", "runs . --json", "runs RUN", "compare RUN other", "compare RUN other --json",
-    "report RUN other --output page.html", "plot RUN", "eval RUN", "eval RUN --json",
-    "generate RUN", "generate RUN --json", "tokenize RUN", "resume RUN",
-    "fit --config RUN/config.json --dry-run", "fit --config RUN/config.json --run-dir RUN/new/RUN",
-    "fit --task text --train RUN/a --valid RUN/b", "inspect RUN",
-    "inspect RUN/checkpoints/step-12/model.safetensors",
-    "export RUN --layout torch-nn --output RUN.safetensors",
-    "export RUN --layout torch-nn --folder RUN-folder", "import RUN --run-dir imported",
-    "fit --from RUN --train RUN/a --valid RUN/b --steps 1",
-    "score RUN/config.json RUN/status.json", "presets RUN",
-];
+const COMMANDS: &str = "runs .
+runs . --json
+runs RUN
+compare RUN other
+compare RUN other --json
+report RUN other --output page.html
+plot RUN
+eval RUN
+eval RUN --json
+generate RUN
+generate RUN --json
+tokenize RUN
+resume RUN
+fit --config RUN/config.json --dry-run
+fit --config RUN/config.json --run-dir RUN/new/RUN
+fit --task text --train RUN/a --valid RUN/b
+inspect RUN
+inspect RUN/checkpoints/step-12/model.safetensors
+export RUN --layout torch-nn --output RUN.safetensors
+export RUN --layout torch-nn --folder RUN-folder
+import RUN --run-dir imported
+fit --from RUN --train RUN/a --valid RUN/b --steps 1
+score RUN/config.json RUN/status.json
+presets RUN";
 
 #[test]
 fn no_output_has_the_control_characters_of_a_hostile_run() {
@@ -75,10 +84,7 @@ fn no_output_has_the_control_characters_of_a_hostile_run() {
     let path = folder.join(HOSTILE);
     fs::rename(folder.join("run"), &path).unwrap();
     let check_all = || {
-        let commands = COMMANDS
-            .iter()
-            .map(|line| line.split(' ').collect::<Vec<_>>());
-        commands.for_each(|words| check(folder, &words));
+        COMMANDS.lines().for_each(|line| check(folder, line));
     };
     check_all();
     let mut status = json(&path.join("status.json"));
@@ -142,7 +148,7 @@ fn no_output_has_the_control_characters_of_a_hostile_pretrained_model() {
             }
             fs::write(path.join(name), value.to_string()).unwrap();
             for line in commands {
-                check(folder, &line.split(' ').collect::<Vec<_>>());
+                check(folder, line);
             }
             fs::remove_dir_all(folder.join("imported")).unwrap_or_default();
         }
