@@ -146,6 +146,15 @@ fn ignores_hang_up() -> bool {
     })
 }
 
+/// Creates the folder `to`, and copies the files of the folder `from` to it.
+fn copy_files(from: impl AsRef<Path>, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for file in std::fs::read_dir(from).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
 fn succeed(output: &Output) -> String {
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)

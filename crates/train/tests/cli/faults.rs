@@ -13,8 +13,9 @@ use transformer::weights;
 
 #[cfg(unix)]
 use super::make_pipe;
+use super::pretrained::family;
 use super::task::{COPY, SIZE};
-use super::{Folder, fails, json, output, rejected, run, steps, succeed, text};
+use super::{Folder, copy_files, fails, json, output, rejected, run, steps, succeed, text};
 
 /// Trains a small run in `runs/copy-1`, with a checkpoint every 4 steps.
 fn small(folder: &Path) {
@@ -398,13 +399,7 @@ fn a_folder_whose_name_is_not_utf_8_is_listed() {
 #[test]
 fn a_wrong_value_of_a_models_files_is_not_reported_as_a_flag() {
     let path = &Folder::new();
-    let fixtures = "../transformer/tests/fixtures/families/t5";
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures);
-    std::fs::create_dir(path.join("model")).unwrap();
-    for file in std::fs::read_dir(fixtures).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), path.join("model").join(file.file_name())).unwrap();
-    }
+    copy_files(family("t5"), &path.join("model"));
     let settings = path.join("model/generation_config.json");
     let whole = json(&settings);
     std::fs::write(path.join("lines"), "w10\n").unwrap();

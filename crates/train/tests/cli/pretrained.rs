@@ -6,11 +6,13 @@ use std::path::Path;
 use serde_json::Value;
 use transformer::weights::{Parameters, read_file};
 
-use super::{Folder, all_rejected, answer, json, parsed, rejected, run, step_losses, succeed};
+use super::{
+    Folder, all_rejected, answer, copy_files, json, parsed, rejected, run, step_losses, succeed,
+};
 
 /// Returns the path of a model folder that Hugging Face's library `transformers` wrote, from the
 /// fixtures of the crate `transformer`.
-fn family(name: &str) -> String {
+pub(super) fn family(name: &str) -> String {
     let fixtures = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../transformer/tests/fixtures/families"
@@ -135,7 +137,7 @@ fn a_run_begins_with_a_checkpoint_of_the_folders_model() {
     let folder = &Folder::new();
     write_pairs(folder);
     let from = folder.join("from");
-    copy_family("bart", &from);
+    copy_files(family("bart"), &from);
     let flags = format!("{PAIRS} --steps 4 --dropout 0.2");
     run(folder, &format!("fit --from from {flags} --run-dir run"));
     let summary = || json(&folder.join("run/summary.json"));
@@ -160,17 +162,9 @@ fn a_run_begins_with_a_checkpoint_of_the_folders_model() {
     }
 }
 
-fn copy_family(name: &str, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for file in fs::read_dir(family(name)).unwrap() {
-        let file = file.unwrap();
-        fs::copy(file.path(), to.join(file.file_name())).unwrap();
-    }
-}
-
 /// Copies the folder of a family to `to`, and changes its generation settings.
 fn with_generation(name: &str, to: &Path, change: impl Fn(&mut Value)) {
-    copy_family(name, to);
+    copy_files(family(name), to);
     let path = to.join("generation_config.json");
     let mut settings = json(&path);
     change(&mut settings);

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::task::{COPY, SIZE};
 use super::{
-    Folder, fails, json, losses, output, parsed, refused, rejected, run, step_losses, steps,
-    succeed, text,
+    Folder, copy_files, fails, json, losses, output, parsed, refused, rejected, run, step_losses,
+    steps, succeed, text,
 };
 
 fn spawn(folder: &Path, line: &str) -> Child {
@@ -428,11 +428,7 @@ fn a_damaged_checkpoint_never_outlives_good_ones() {
     assert_eq!(newest(&trained), 12);
     let (other, _) = small_run("--keep 3 --schedule noam");
     let [from, to] = [&other, &folder].map(|folder| folder.join("run/checkpoints/step-8"));
-    std::fs::create_dir(&to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-    }
+    copy_files(from, &to);
     // The copied checkpoint records the length of `metrics.jsonl` of its own run. The times in that
     // file make its length different, so the file is copied as well.
     let metrics = other.join("run/metrics.jsonl");

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use super::pretrained::family;
 use super::task::COPY;
-use super::{Folder, json, run, train};
+use super::{Folder, copy_files, json, run, train};
 
 /// A text that would colour, clear and rename a terminal, and begin a line of its own.
 const HOSTILE: &str = "x\u{1b}[31m\u{9b}2J\u{7}\u{7f}\u{1b}]0;y\u{9c}\r\nINJECTED: ";
@@ -126,8 +127,6 @@ fn no_output_has_the_control_characters_of_a_hostile_run() {
 #[test]
 fn no_output_has_the_control_characters_of_a_hostile_pretrained_model() {
     let folder = &Folder::new();
-    let fixtures = "../transformer/tests/fixtures/families/bart";
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures);
     let path = folder.join(HOSTILE);
     let commands = [
         "generate RUN",
@@ -136,11 +135,7 @@ fn no_output_has_the_control_characters_of_a_hostile_pretrained_model() {
     ];
     for name in ["config.json", "generation_config.json", "tokenizer.json"] {
         for poisons in [false, true] {
-            fs::create_dir_all(&path).unwrap();
-            for file in fs::read_dir(&fixtures).unwrap() {
-                let file = file.unwrap();
-                fs::copy(file.path(), path.join(file.file_name())).unwrap();
-            }
+            copy_files(family("bart"), &path);
             let mut value = json(&path.join(name));
             value[HOSTILE] = HOSTILE.into();
             if poisons {
