@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rand::RngExt;
+use serde_json::Value;
 
 use super::answer::Answer;
 use super::program::Program;
@@ -218,6 +219,29 @@ pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
             bytes.extend(again);
             format!("bytes {at} to {length} added at the end again")
         }
+    }
+}
+
+/// Adds the JSON pointers of all values inside `value` to `found`.
+///
+/// `path` is the pointer of `value` itself.
+pub fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, field)| (name.replace('~', "~0").replace('/', "~1"), field))
+            .collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| (index.to_string(), item))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (name, value) in inner {
+        let path = format!("{path}/{name}");
+        pointers(value, &path, found);
+        found.push(path);
     }
 }
 

@@ -10,7 +10,7 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
-use crate::attacks::damage::damage;
+use crate::attacks::damage::{damage, pointers};
 use crate::attacks::program::Program;
 use crate::attacks::rounds::{Random, make_attacks};
 use crate::attacks::runs::copy;
@@ -59,29 +59,6 @@ fn hostile_value(random: &mut Random) -> Value {
         json!({"w10": 10}),
     ];
     values.choose(random).expect("it is not empty").clone()
-}
-
-/// Adds the JSON pointers of all values inside `value` to `found`.
-///
-/// `path` is the pointer of `value` itself.
-fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
-    let inner: Vec<(String, &Value)> = match value {
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(name, field)| (name.replace('~', "~0").replace('/', "~1"), field))
-            .collect(),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| (index.to_string(), item))
-            .collect(),
-        _ => Vec::new(),
-    };
-    for (name, value) in inner {
-        let path = format!("{path}/{name}");
-        pointers(value, &path, found);
-        found.push(path);
-    }
 }
 
 /// Replaces a value of a JSON file, and returns a description.

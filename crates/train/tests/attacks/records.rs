@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use training::run::checkpoint::{Checkpoints, Content};
 
+use super::damage::pointers;
 use super::hostile::{Hostile, nested};
 
 /// Returns values that are invalid or extreme for most settings and records.
@@ -21,31 +22,14 @@ fn values() -> Vec<Value> {
     ]
 }
 
-/// Adds the JSON pointers of all numbers, texts, booleans and nulls in `value` to `found`.
-///
-/// `path` is the pointer of `value` itself.
-fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                pointers(value, &format!("{path}/{key}"), found);
-            }
-        }
-        Value::Array(list) => {
-            for (index, value) in list.iter().enumerate() {
-                pointers(value, &format!("{path}/{index}"), found);
-            }
-        }
-        _ => found.push(path.into()),
-    }
-}
-
-/// Returns copies of the JSON file `good`, each with a different one of its values replaced.
+/// Returns copies of the JSON file `good`, each with a different one of its numbers, texts, booleans
+/// and nulls replaced.
 ///
 /// Each entry has a description of the change, and the contents of the copy.
 fn changed(good: &Value) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     pointers(good, "", &mut found);
+    found.retain(|path| !matches!(good.pointer(path), Some(Value::Object(_) | Value::Array(_))));
     let mut all = Vec::new();
     for (index, pointer) in found.iter().enumerate() {
         let values = values();
