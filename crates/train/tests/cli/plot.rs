@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use training::config::RunConfig;
 use training::run::RunFolder;
 
-use super::{Folder, refused, succeed, text, train};
+use super::{Folder, all_rejected, refused, rejected, succeed, text, train};
 
 /// Trains a run with two layers and two heads, once for all tests, and returns its folder.
 pub(super) fn trained() -> &'static Path {
@@ -188,30 +188,19 @@ fn curves_can_be_drawn_by_time_and_tokens() {
 #[test]
 fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
     let folder = &Folder::new();
-    let refused = |arguments: &[&str], expected: &[&str]| {
-        let arguments: Vec<&str> = ["plot"].iter().chain(arguments).copied().collect();
-        refused(folder, &arguments, expected);
-    };
     let one = trained().to_str().unwrap();
     small_run(folder, "two", true, |_| {});
-    refused(&[], &["RUN"]);
-    refused(&["none"], &["RUN none: does not exist"]);
-    refused(&["."], &["RUN .: has no config.json"]);
-    refused(&[one, "--only", "los"], &["--only", "los", "learning-rate"]);
-    refused(
-        &[one, "--only", "loss", "--source", "1"],
-        &["--source 1: needs attention among --only"],
-    );
-    refused(
-        &[one, "two", "--source", "1"],
-        &["--source 1: needs a single RUN"],
-    );
-    refused(&[one, "--x", "hours"], &["--x", "hours", "seconds"]);
-    refused(
-        &[one, "two", "--only", "attention"],
-        &["--only attention: needs a single RUN"],
-    );
-    refused(&[one, "--backend", "steam"], &["--backend steam", "one of"]);
+    rejected(folder, "plot", &["RUN"]);
+    let table = "
+        none | RUN none: does not exist
+        . | RUN .: has no config.json
+        ONE --only los | --only | los | learning-rate
+        ONE --only loss --source 1 | --source 1: needs attention among --only
+        ONE two --source 1 | --source 1: needs a single RUN
+        ONE --x hours | --x | hours | seconds
+        ONE two --only attention | --only attention: needs a single RUN
+        ONE --backend steam | --backend steam | one of";
+    all_rejected(folder, "plot", &table.replace("ONE", one));
     let long = ["1"; 30].join(" ");
     for (words, expected) in [
         ("1 2 six", "--source \"1 2 six\": \"six\" is not a symbol"),
@@ -219,20 +208,23 @@ fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
         (long.as_str(), "30"),
     ] {
         // The whole command is rejected, so the output folder does not exist.
-        refused(&[one, "--source", words, "--output", "o"], &[expected]);
+        let arguments = ["plot", one, "--source", words, "--output", "o"];
+        refused(folder, &arguments, &[expected]);
     }
     assert!(!folder.join("o").exists());
     fs::write(folder.join("two/lengths.json"), "{}").unwrap();
-    refused(&["two"], &["two/lengths.json: is damaged"]);
+    rejected(folder, "plot two", &["two/lengths.json: is damaged"]);
     fs::remove_file(folder.join("two/lengths.json")).unwrap();
     fs::write(
         folder.join("two/metrics.jsonl"),
         "{\"step\":1}\n{\"st\n{}\n",
     )
     .unwrap();
-    refused(&["two"], &["two/metrics.jsonl: line 2 is damaged"]);
+    let damaged = "two/metrics.jsonl: line 2 is damaged";
+    rejected(folder, "plot two", &[damaged]);
     fs::remove_file(folder.join("two/metrics.jsonl")).unwrap();
-    refused(&["two"], &["two/metrics.jsonl: cannot be read"]);
+    let unread = "two/metrics.jsonl: cannot be read";
+    rejected(folder, "plot two", &[unread]);
 }
 
 #[test]

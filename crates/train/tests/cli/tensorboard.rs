@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::plot::{small_run, trained};
 use super::report::data;
 use super::runs::small;
-use super::{Folder, step_losses, succeed, train};
+use super::{Folder, parsed, step_losses};
 
 /// Returns the values of a tag in the event files of a run.
 fn values(run: &Path, tag: &str) -> Vec<f32> {
@@ -27,20 +27,13 @@ fn values(run: &Path, tag: &str) -> Vec<f32> {
 fn event_files_for_tensorboard_have_each_step_once() {
     let folder = &Folder::new();
     let run = folder.join("runs/run");
-    let resume = |arguments: &[&str]| {
-        let arguments = [&["resume", "runs/run"], arguments].concat();
-        succeed(&train(folder).args(arguments).output().unwrap());
-    };
     small(folder, "run", "--eval-every 6");
     assert!(values(&run, "train/loss").is_empty());
     // A run that is resumed with the flag gets the events of all its steps. It then goes on writing
     // them without the flag.
-    for (steps, flags, evaluations) in [("15", &["--tensorboard"][..], 3), ("16", &[], 4)] {
-        resume(&[&["--steps", steps], flags].concat());
-        assert_eq!(
-            values(&run, "train/loss").len(),
-            steps.parse::<usize>().unwrap()
-        );
+    for (steps, flag, evaluations) in [(15, "--tensorboard", 3), (16, "", 4)] {
+        super::run(folder, &format!("resume runs/run --steps {steps} {flag}"));
+        assert_eq!(values(&run, "train/loss").len(), steps);
         assert_eq!(values(&run, "validation/exact_match").len(), evaluations);
     }
 }
@@ -51,12 +44,10 @@ fn all_commands_say_the_same_of_a_run() {
     small_run(folder, "other", true, |_| {});
     let run = trained();
     let path = run.to_str().unwrap();
-    let output = |arguments: &[&str]| succeed(&train(folder).args(arguments).output().unwrap());
-    let json = |arguments: &[&str]| serde_json::from_str::<Value>(&output(arguments)).unwrap();
-    let listed = json(&["runs", path, "--json"]);
-    let compared = json(&["compare", path, "other", "--json"]);
-    output(&["report", path, "--examples", "0", "-o", "page.html"]);
-    output(&["plot", path, "--only", "loss", "--output", "."]);
+    let listed = parsed(folder, &format!("runs {path} --json"));
+    let compared = parsed(folder, &format!("compare {path} other --json"));
+    super::run(folder, &format!("report {path} --examples 0 -o page.html"));
+    super::run(folder, &format!("plot {path} --only loss --output ."));
     let plot = std::fs::read_to_string(folder.join("loss.svg")).unwrap();
     let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
     let facts = data(&folder.join("page.html"))["runs"][0]["facts"].clone();
