@@ -154,9 +154,8 @@ fn an_output_that_cannot_be_written_is_an_error() {
             .into_keys()
             .filter(|file| file.contains(".tmp"))
             .collect();
-        let folder_of = if name == "train.1" { "pages" } else { "plots" };
         match answer.code {
-            Some(1) if !answer.names(&[name, folder_of]) => {
+            Some(1) if !answer.names(&[name, "plots"]) => {
                 Err(answer.fault("the file is not named"))
             }
             Some(1) if !left.is_empty() => Err(answer.fault(&format!("left {left:?}"))),
