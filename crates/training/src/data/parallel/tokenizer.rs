@@ -201,7 +201,7 @@ impl Tokenizer {
     /// warning.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let whole = text.len();
-        let text = parts::bounded_text(text, &self.inner);
+        let text = parts::bounded_text(text, self.inner.library());
         if text.len() < whole {
             let (left, most) = (text.len(), LONGEST_TEXT);
             notes::warn(&format!(
@@ -300,7 +300,7 @@ impl Tokenizer {
     /// tokens if `skips_special`. The text is empty if the library fails, and truncated if the tokens
     /// have more than 1 MiB.
     fn decoded(&self, ids: &[u32], skips_special: bool) -> String {
-        let ids = parts::bounded_ids(ids, &self.inner);
+        let ids = parts::bounded_ids(ids, |id| self.inner.id_to_token(id));
         let text = contain(|| {
             if self.is_words {
                 Ok(self.joined(ids))

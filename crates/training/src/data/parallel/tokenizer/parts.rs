@@ -4,8 +4,6 @@
 
 use serde::Serialize;
 use serde_json::Value;
-
-use super::engine::Engine;
 use tokenizers::{ModelWrapper, NormalizedString, Normalizer, Tokenizer as Inner};
 
 /// Maximum size of a text in bytes, in all commands. Longer texts are truncated; training may skip
@@ -98,10 +96,10 @@ fn adds_little(template: &Value) -> bool {
 }
 
 /// Returns the longest beginning of a text that is not too long, neither before nor after
-/// normalization.
-pub(super) fn bounded_text<'a>(text: &'a str, inner: &Engine) -> &'a str {
+/// normalization by the tokenizers library, if a text is given to it.
+pub(super) fn bounded_text<'a>(text: &'a str, library: Option<&Inner>) -> &'a str {
     let text = &text[..text.floor_char_boundary(LONGEST_TEXT)];
-    let normalizer = inner.library().and_then(|library| library.get_normalizer());
+    let normalizer = library.and_then(|library| library.get_normalizer());
     let Some(normalizer) = normalizer.filter(|_| text.len() > PIECE) else {
         return text;
     };
@@ -122,10 +120,11 @@ pub(super) fn bounded_text<'a>(text: &'a str, inner: &Engine) -> &'a str {
 }
 
 /// Returns as many of the first `ids` as have tokens of at most [`LONGEST_INSIDE`] bytes together.
-pub(super) fn bounded_ids<'a>(ids: &'a [u32], inner: &Engine) -> &'a [u32] {
+/// `token` returns the name of a token.
+pub(super) fn bounded_ids(ids: &[u32], token: impl Fn(u32) -> Option<String>) -> &[u32] {
     let mut left = LONGEST_INSIDE;
     let is_over = |&id: &u32| {
-        let size = inner.id_to_token(id).map_or(0, |token| token.len());
+        let size = token(id).map_or(0, |token| token.len());
         let is_over = size > left;
         left -= size.min(left);
         is_over
@@ -235,12 +234,12 @@ mod tests {
     #[test]
     fn long_texts_are_truncated() {
         let tripled = replace(json!({"String": "a"}), "aaa");
-        let inner: Engine =
-            tokenizer("normalizer", sequence("normalizers", &vec![tripled; 3])).into();
-        let of = |letter: &str| bounded_text(&letter.repeat(70_000), &inner).len();
+        let inner = tokenizer("normalizer", sequence("normalizers", &vec![tripled; 3]));
+        let of = |letter: &str| bounded_text(&letter.repeat(70_000), Some(&inner)).len();
         // Pieces of 512 letters become 13,824, of which 75 fit.
         assert_eq!([of("b"), of("a")], [LONGEST_TEXT, 75 * PIECE]);
-        let inner: Engine = tokenizer("decoder", Value::Null).into();
-        assert_eq!(bounded_ids(&[0, 1, 0, 1, 0], &inner), [0, 1, 0]);
+        let inner = tokenizer("decoder", Value::Null);
+        let found = bounded_ids(&[0, 1, 0, 1, 0], |id| inner.id_to_token(id));
+        assert_eq!(found, [0, 1, 0]);
     }
 }
