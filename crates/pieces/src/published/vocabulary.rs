@@ -126,8 +126,8 @@ fn listed(file: &Value) -> Vec<String> {
     names.map(String::from).collect()
 }
 
-/// Returns the names and contents of the files that [`packed`](super::packed()) has read; `None` if `json` is not
-/// such a file.
+/// Returns the names and contents of the files that [`packed`](super::packed()) has read; `None` if
+/// `json` is not what it returned for Marian or M2M100.
 pub fn unpacked(json: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
     let file: Packed = json
         .starts_with(MARK)

@@ -2,8 +2,7 @@
 
 use serde::Serialize;
 use serde_json::Value;
-use training::run::RunData;
-use training::run::quoted;
+use training::run::{RunData, quoted};
 use training::setting::shown;
 
 use super::examples::Examined;

@@ -284,7 +284,8 @@ impl Tokenizer {
     /// name in the vocabulary.
     pub fn token(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
-        let text = match self.inner.decoder() {
+        let library = self.inner.library();
+        let text = match library.and_then(|library| library.get_decoder()) {
             Some(DecoderWrapper::ByteLevel(_)) => self.decoded(&[id], false),
             _ => name.clone(),
         };

@@ -1,7 +1,6 @@
 //! What segments texts: the tokenizers library, or SentencePiece.
 
 use pieces::published::PieceTokenizer;
-use tokenizers::decoders::DecoderWrapper;
 use tokenizers::{Encoding, Result, Tokenizer};
 
 use super::content;
@@ -32,11 +31,6 @@ impl Engine {
             Self::Library(library) => Some(library),
             Self::Pieces(_) => None,
         }
-    }
-
-    /// Returns the decoder of the tokenizers library, if there is one.
-    pub fn decoder(&self) -> Option<&DecoderWrapper> {
-        self.library().and_then(|library| library.get_decoder())
     }
 
     /// Encodes a text, with the special tokens of the template if `with_template`.
