@@ -109,7 +109,8 @@
 //! | `backend/` | tensors of flex as slices; which tensors take the portable path; nodes of the autodiff graph |
 //! | `simd/` | instruction-set level, matmul of floats and of 8-bit integers, transposition, exponentials, dot products |
 //! | `memory/` | the arena and its buffers |
-//! | `threads.rs` | [`in_pool`] |
+//! | `zeros.rs` | [`zeros`] |
+//! | `threads.rs` | [`in_pool`], [`map_in_parallel`] |
 //! | `parallel.rs` | parallel iterators, which are sequential in WebAssembly |
 //! | `fast_paths.rs`, `precision.rs`, `profile.rs` | the settings |
 //! | `variable.rs`, `environment.rs` | environment variables and their check |
@@ -283,6 +284,7 @@ mod profile;
 mod simd;
 mod threads;
 mod variable;
+mod zeros;
 
 pub use environment::check_environment;
 pub use fast_paths::{FastPaths, fast_paths, has_fast_paths};
@@ -304,8 +306,9 @@ pub use simd::exp::log_sum_exp;
 pub use simd::level::{has_bf16_instructions, simd_level, simd_levels};
 #[cfg(feature = "flex")]
 pub use simd::matmul::{matmul, matrix::Matrix};
-pub use threads::in_pool;
+pub use threads::{in_pool, map_in_parallel};
 pub use variable::EnvironmentError;
+pub use zeros::zeros;
 
 /// The example in this crate's README, as a test.
 #[cfg(doctest)]

@@ -38,6 +38,26 @@ pub fn in_pool<R: Send>(device: &Device, f: impl FnOnce() -> R + Send) -> R {
     f()
 }
 
+/// Maps items in order, with `f` on several threads if the work pays for them.
+///
+/// `work` is about the number of elements that all calls of `f` read. Without the feature `flex`, and
+/// in WebAssembly, the calling thread does all of it.
+pub fn map_in_parallel<T: Send, R: Send>(
+    items: Vec<T>,
+    work: usize,
+    f: impl Fn(T) -> R + Send + Sync,
+) -> Vec<R> {
+    /// Least work for which more threads pay.
+    const LEAST: usize = 1 << 15;
+    #[cfg(all(feature = "flex", not(target_family = "wasm")))]
+    if work >= LEAST && items.len() > 1 {
+        use crate::parallel::*;
+        return items.into_par_iter().map(f).collect();
+    }
+    let _ = (work, LEAST);
+    items.into_iter().map(f).collect()
+}
+
 #[cfg(all(feature = "flex", not(target_family = "wasm")))]
 mod awake {
     use std::sync::Arc;

@@ -192,6 +192,18 @@ impl DecoderCache {
             "there are {targets} targets, but the cache has {before}"
         );
         let total = self.length + length;
+        if self
+            .layers
+            .iter()
+            .any(|layer| layer.self_attention.is_full(length))
+            && let Some(rows) = self.token_rows.take()
+        {
+            // Larger buffers get only the tokens that are still needed.
+            let rows = TokenRows::new(rows.concat(), self.length);
+            for layer in &mut self.layers {
+                layer.self_attention.gather(&rows);
+            }
+        }
         self.length = total;
         self.targets = targets;
         let Some(sources) = &self.sources else {

@@ -1,5 +1,6 @@
 //! `train generate`: generate an output for each input line.
 
+use std::cell::Cell;
 use std::io::{self, BufWriter, IsTerminal, Seek, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -23,6 +24,9 @@ use crate::terminal::{LineProgress, output};
 /// Default number of lines in a batch, unless these would need too much memory. At a terminal and
 /// with `--stream`, the default is 1.
 const BATCH_SIZE: usize = 64;
+
+/// Number of batches whose lines are read from a file at once.
+const BATCHES_AT_ONCE: usize = 16;
 
 /// Runs the command.
 ///
@@ -70,7 +74,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     };
     let predictor = Predictor::new(run, work, args.json);
     let Some(mut input) = input else {
-        return follow(&predictor, group);
+        return follow(&predictor, batch_size, group);
     };
     if input.is_terminal() && io::stdout().is_terminal() {
         // The prompt reads stdin itself.
@@ -135,7 +139,7 @@ fn to_file<T>(path: &Path, all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>) -> 
     })
 }
 
-/// The requests that are predicted next: a batch for each process of the group, by rank. Empty at
+/// The requests that are predicted next: a share for each process of the group, by rank. Empty at
 /// the end of the input.
 #[derive(Default, Serialize, Deserialize)]
 struct Window(Vec<Vec<Request>>);
@@ -152,8 +156,14 @@ impl Window {
     }
 
     /// Returns the outputs of all processes, in the order of the requests.
-    fn predict(&self, predictor: &Predictor, group: &dyn Collective) -> Result<Vec<String>> {
-        let own = predictor.predict(&self.0[group.rank()]);
+    fn predict(
+        &self,
+        predictor: &Predictor,
+        batch_size: usize,
+        group: &dyn Collective,
+        report: &mut dyn FnMut(usize),
+    ) -> Result<Vec<String>> {
+        let own = predictor.predict_in_batches(&self.0[group.rank()], batch_size, report);
         if group.size() == 1 {
             return own;
         }
@@ -164,7 +174,7 @@ impl Window {
             // returns the same error.
             outputs.extend(match part {
                 Some(part) => part,
-                None => predictor.predict(requests)?,
+                None => predictor.predict_in_batches(requests, batch_size, &mut |_| ())?,
             });
         }
         Ok(outputs)
@@ -172,13 +182,13 @@ impl Window {
 }
 
 /// Predicts this process's share of the requests that rank 0 reads, until the input has ended.
-fn follow(predictor: &Predictor, group: &dyn Collective) -> Result<()> {
+fn follow(predictor: &Predictor, batch_size: usize, group: &dyn Collective) -> Result<()> {
     loop {
         let window = Window::default().shared(group);
         if window.0.is_empty() {
             return Ok(());
         }
-        window.predict(predictor, group)?;
+        window.predict(predictor, batch_size, group, &mut |_| ())?;
     }
 }
 
@@ -211,22 +221,31 @@ fn predict_all(
     write: &mut Write<'_>,
 ) -> Result<(usize, usize)> {
     let (mut lines, mut wrong) = (0, 0);
-    let lines_at_once = if args.stream {
-        1
-    } else {
-        batch_size * group.size()
-    };
+    // Lines of similar lengths share a batch. Whoever writes to a pipe may wait for outputs.
+    let is_file = args.input.input.is_file();
+    let size = batch_size * if is_file { BATCHES_AT_ONCE } else { 1 };
     loop {
-        let batch = read(input, predictor, lines_at_once, args.keep_going)?;
+        let batch = read(input, predictor, size * group.size(), args.keep_going)?;
         lines += batch.entries.len();
         wrong += batch.wrong;
         let written = if args.stream {
             stream(predictor, &batch.entries)?
         } else {
-            let outputs = outputs(predictor, &batch.entries, batch_size, group)?;
-            if let Some(progress) = &mut progress {
-                progress.add(batch.entries.len());
-            }
+            let left = Cell::new(batch.entries.len());
+            let mut report = |count| {
+                left.set(left.get() - count);
+                if let Some(progress) = &mut progress {
+                    progress.add(count);
+                }
+            };
+            let outputs = outputs(
+                predictor,
+                &batch.entries,
+                (batch_size, size),
+                group,
+                &mut report,
+            )?;
+            report(left.get());
             write(&outputs)?
         };
         match batch.end {
@@ -274,8 +293,9 @@ fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool)
 fn outputs(
     predictor: &Predictor,
     entries: &[Entry],
-    batch_size: usize,
+    (batch_size, share): (usize, usize),
     group: &dyn Collective,
+    report: &mut dyn FnMut(usize),
 ) -> Result<String> {
     let requests = |entries: &[Entry]| -> Vec<Request> {
         let requests = entries.iter().filter_map(|entry| match entry {
@@ -284,9 +304,10 @@ fn outputs(
         });
         requests.collect()
     };
-    let mut shares: Vec<Vec<Request>> = entries.chunks(batch_size).map(requests).collect();
+    let mut shares: Vec<Vec<Request>> = entries.chunks(share).map(requests).collect();
     shares.resize(group.size(), Vec::new());
-    let outputs = Window(shares).shared(group).predict(predictor, group)?;
+    let window = Window(shares).shared(group);
+    let outputs = window.predict(predictor, batch_size, group, report)?;
     let mut outputs = outputs.into_iter();
     let text = entries.iter().map(|entry| match entry {
         Entry::Request(_) => outputs.next().expect("each request has an output"),

@@ -1,6 +1,7 @@
 //! Generates outputs, or scores given targets, for lines of text.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
@@ -15,6 +16,9 @@ use crate::data::Codec;
 use crate::error::UsageError;
 use crate::positions::{max_output, with_room};
 use crate::run::checkpoint::TrainedRun;
+
+/// Maximum number of source tokens in a batch of several requests, padding included.
+const BATCH_TOKENS: usize = 1 << 14;
 
 /// Generates outputs, or scores given targets, with the model of a run.
 ///
@@ -106,8 +110,39 @@ impl<'a> Predictor<'a> {
     /// If the model cannot process a request with these settings, or if an output of the model is
     /// not finite.
     pub fn predict(&self, requests: &[Request]) -> Result<Vec<String>> {
+        self.predict_in_batches(requests, requests.len(), &mut |_| ())
+    }
+
+    /// Returns what [`predict`](Self::predict) does, for at most `batch_size` requests at once, or
+    /// fewer if they are long. Requests of similar lengths share a batch, but samples keep the order
+    /// of their lines. After each batch, `report` gets the number of its requests.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`predict`](Self::predict).
+    pub fn predict_in_batches(
+        &self,
+        requests: &[Request],
+        batch_size: usize,
+        report: &mut dyn FnMut(usize),
+    ) -> Result<Vec<String>> {
+        let mut order: Vec<usize> = (0..requests.len()).collect();
+        if !self.is_sampled() {
+            // The longest come first, so that a lack of memory shows at once.
+            let lengths = |request: &Request| (request.source.len(), request.target.len());
+            order.sort_by_key(|&index| Reverse(lengths(&requests[index])));
+        }
+        let sorted: Vec<&Request> = order.iter().map(|&index| &requests[index]).collect();
         let mut results = Vec::with_capacity(requests.len());
-        for requests in requests.chunk_by(|a, b| self.can_share_a_search(a, b)) {
+        let mut rest = &sorted[..];
+        while let [first, ..] = rest {
+            let most = (BATCH_TOKENS / first.source.len()).clamp(1, batch_size);
+            let pairs = rest.windows(2).take(most - 1);
+            let n = 1 + pairs
+                .take_while(|pair| self.can_share_a_search(pair[0], pair[1]))
+                .count();
+            let requests;
+            (requests, rest) = rest.split_at(n);
             match &self.work {
                 Work::Generate(generation) => {
                     let outputs = self.generate(requests, generation)?;
@@ -127,8 +162,11 @@ impl<'a> Predictor<'a> {
                     }
                 }
             }
+            report(n);
         }
-        Ok(results)
+        let mut results: Vec<_> = order.into_iter().zip(results).collect();
+        results.sort_unstable_by_key(|(index, _)| *index);
+        Ok(results.into_iter().map(|(_, text)| text).collect())
     }
 
     /// Passes the text of an output to `print` token by token, and then a line break. This text is
@@ -183,10 +221,10 @@ impl<'a> Predictor<'a> {
         request: &Request,
         print: impl Fn(&str) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        let requests = std::slice::from_ref(request);
+        let requests = &[request];
         let generation = match &self.work {
             Work::Generate(generation) if generation.config.rows_per_source() == 1 => generation,
-            _ => return print(&self.predict(requests)?.concat()),
+            _ => return print(&self.predict(std::slice::from_ref(request))?.concat()),
         };
         let config = generation.config_at(request.line, self.max_output(request));
         let prefix = &generation.prefix;
@@ -224,6 +262,10 @@ impl<'a> Predictor<'a> {
         print(&format!("{rest}\n"))
     }
 
+    fn is_sampled(&self) -> bool {
+        matches!(&self.work, Work::Generate(all) if all.is_sampled())
+    }
+
     pub(super) fn is_score(&self) -> bool {
         matches!(self.work, Work::Score)
     }
@@ -236,8 +278,7 @@ impl<'a> Predictor<'a> {
     /// same maximum length. If tokens are sampled, the line numbers must also be consecutive,
     /// because a search derives the random draws from line numbers that increase by one per source.
     fn can_share_a_search(&self, a: &Request, b: &Request) -> bool {
-        let is_sampled = matches!(&self.work, Work::Generate(all) if all.is_sampled());
-        let is_next = !is_sampled || a.line + 1 == b.line;
+        let is_next = !self.is_sampled() || a.line + 1 == b.line;
         is_next && self.max_output(a) == self.max_output(b)
     }
 
@@ -258,9 +299,9 @@ impl<'a> Predictor<'a> {
 
     /// Returns the model, with enough positions for the sources and targets of `requests` and for
     /// outputs of `max_length` tokens, unless its positions are learned.
-    fn model(&self, requests: &[Request], max_length: usize) -> Cow<'_, Transformer> {
+    fn model(&self, requests: &[&Request], max_length: usize) -> Cow<'_, Transformer> {
         // The decoder reads the begin symbol before the target.
-        let tokens = |request: &Request| request.source.len().max(request.target.len() + 1);
+        let tokens = |request: &&Request| request.source.len().max(request.target.len() + 1);
         let longest = requests.iter().map(tokens).max().unwrap_or(0);
         let tokens = longest.max(max_length);
         with_room(&self.run.model, tokens)
@@ -268,19 +309,19 @@ impl<'a> Predictor<'a> {
 
     fn generate(
         &self,
-        requests: &[Request],
+        requests: &[&Request],
         generation: &Generation,
     ) -> Result<Vec<Vec<Hypothesis>>> {
         let sources = sources(requests);
         let prefixes = vec![&generation.prefix[..]; sources.len()];
-        let max_length = self.max_output(&requests[0]);
+        let max_length = self.max_output(requests[0]);
         let config = generation.config_at(requests[0].line, max_length);
         let model = self.model(requests, max_length);
         let outputs = model.complete(&sources, &prefixes, &config);
         outputs.map_err(|error| error_of(requests, error))
     }
 
-    fn score(&self, requests: &[Request]) -> Result<Vec<TargetScore>> {
+    fn score(&self, requests: &[&Request]) -> Result<Vec<TargetScore>> {
         let vocabularies = self.codec().vocabularies();
         let (bos_id, eos_id) = (vocabularies.bos_id, vocabularies.eos_id);
         let targets: Vec<&[u32]> = requests.iter().map(|request| &request.target[..]).collect();
@@ -292,7 +333,7 @@ impl<'a> Predictor<'a> {
     /// Returns the alignments of all outputs of each request, from the last decoder layer.
     fn align(
         &self,
-        requests: &[Request],
+        requests: &[&Request],
         outputs: &[Vec<Hypothesis>],
     ) -> Result<Vec<Option<Vec<Alignment>>>> {
         let (mut sources, mut targets) = (Vec::new(), Vec::new());
@@ -312,14 +353,14 @@ impl<'a> Predictor<'a> {
     }
 }
 
-fn sources(requests: &[Request]) -> Vec<&[u32]> {
+fn sources<'a>(requests: &[&'a Request]) -> Vec<&'a [u32]> {
     requests.iter().map(|request| &request.source[..]).collect()
 }
 
 /// Converts an error of the model into an error for users. If a setting is wrong, the new error
 /// names it by its path. If an output is not finite, the new error names the line of its request,
 /// unless `requests` is empty.
-fn error_of(requests: &[Request], error: GenerateError) -> anyhow::Error {
+fn error_of(requests: &[&Request], error: GenerateError) -> anyhow::Error {
     match error {
         GenerateError::Config(error) => {
             let expected = format!("must be {}", error.expected);

@@ -2,13 +2,18 @@
 
 use burn::tensor::{Tensor, s};
 
+use super::index::TokenRows;
+
+/// Positions of a new buffer, unless the first tokens need more or the capacity is less.
+const FIRST_LENGTH: usize = 32;
+
 /// The keys and values of one attention layer for all tokens decoded so far.
 ///
 /// Keys and values are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads
 /// of keys before `G` heads of values. The buffer is written in place if nothing else holds it.
-/// With a sufficient capacity, it is allocated once. A full buffer at least doubles `C`, as a `Vec`
-/// does. The first append to a cache without capacity keeps the given tensor as the buffer:
-/// training, which appends only once, needs no copy.
+/// `C` begins with [`FIRST_LENGTH`] positions, if the capacity has as many, and a full buffer doubles
+/// it, since most targets are far shorter than they may be. The first append to a cache without
+/// capacity keeps the given tensor as the buffer: training, which appends only once, needs no copy.
 #[derive(Clone, Debug, Default)]
 pub struct KeyValueCache {
     buffer: Option<Tensor<4>>,
@@ -20,8 +25,8 @@ pub struct KeyValueCache {
 }
 
 impl KeyValueCache {
-    /// Returns an empty cache whose first append makes the buffer large enough for `max_rows`
-    /// targets of `max_length` tokens.
+    /// Returns an empty cache for up to `max_rows` targets of up to `max_length` tokens. It grows if
+    /// it gets more.
     pub fn with_capacity(max_rows: usize, max_length: usize) -> Self {
         Self {
             max_rows,
@@ -53,30 +58,32 @@ impl KeyValueCache {
         );
     }
 
+    /// Returns whether `added` more tokens need a larger buffer.
+    pub(crate) fn is_full(&self, added: usize) -> bool {
+        let dims = self.buffer.as_ref().map(Tensor::dims);
+        dims.is_some_and(|[_, length, ..]| self.length + added > length)
+    }
+
+    /// Keeps only the keys and values of the tokens in `rows`: the tokens of target `i` are in row `i`
+    /// from here on.
+    pub(crate) fn gather(&mut self, rows: &TokenRows) {
+        self.buffer = self.buffer.take().map(|buffer| rows.gather(buffer));
+    }
+
     /// Returns the size `[N, C]` of the buffer after it has grown, if necessary, to hold `rows`
     /// targets of `length` tokens. The buffer never shrinks.
-    pub(crate) fn capacity_for(&self, rows: usize, length: usize) -> [usize; 2] {
-        let held = self.buffer.as_ref().map_or([0, 0], |buffer| {
-            let [held_rows, held_length, ..] = buffer.dims();
-            [held_rows, held_length]
-        });
-        let grown = |needed: usize, held: usize, asked: usize| {
-            let least = needed.max(asked).max(held);
-            if held > 0 && needed > held {
-                least.max(2 * held)
-            } else {
-                least
-            }
+    fn capacity_for(&self, rows: usize, length: usize) -> [usize; 2] {
+        let Some([held_rows, held_length, ..]) = self.buffer.as_ref().map(Tensor::dims) else {
+            let length = length.max(FIRST_LENGTH.min(self.max_length));
+            return [rows.max(self.max_rows), length];
         };
-        let max_length = if self.buffer.is_none() {
-            self.max_length
-        } else {
-            0
-        };
-        [
-            rows.max(held[0]).max(self.max_rows),
-            grown(length, held[1], max_length),
-        ]
+        let mut capacity = held_length;
+        if length > held_length {
+            // Twice the length, but no more than the maximum, unless this is too little already.
+            let least = [2 * length, self.max_length].into_iter().min();
+            capacity = least.filter(|&least| least >= length).unwrap_or(2 * length);
+        }
+        [rows.max(held_rows), capacity]
     }
 
     /// Appends the keys and values of the targets' next tokens, and returns the buffer.
@@ -111,11 +118,11 @@ impl KeyValueCache {
                         if [held_rows, held_length] == [n, c] {
                             held
                         } else {
-                            let empty = Tensor::zeros([n, c, h, k], (&held.device(), held.dtype()));
+                            let empty = fused::zeros([n, c, h, k], &held.device(), held.dtype());
                             empty.slice_assign(s![..held_rows, ..held_length, .., ..], held)
                         }
                     }
-                    None => Tensor::zeros([n, c, heads, d_head], (&new.device(), new.dtype())),
+                    None => fused::zeros([n, c, heads, d_head], &new.device(), new.dtype()),
                 };
                 buffer.slice_assign(s![..rows, past..total, .., ..], new)
             }

@@ -120,8 +120,8 @@ impl Decoder {
         DecoderCache::new(self.layers.len(), 0, 0)
     }
 
-    /// Returns an empty cache whose buffers are allocated once, unless there are more than
-    /// `max_rows` targets or more than `max_length` tokens per target.
+    /// Returns an empty cache for up to `max_rows` targets of up to `max_length` tokens. Its buffers
+    /// have all rows from the start, and grow with the length of the targets, beyond `max_length` too.
     pub fn new_cache_with_capacity(&self, max_rows: usize, max_length: usize) -> DecoderCache {
         DecoderCache::new(self.layers.len(), max_rows, max_length)
     }

@@ -26,6 +26,7 @@
 
 mod autoregressive;
 mod beam;
+mod choice;
 mod config;
 mod constraints;
 mod defaults;

@@ -3,15 +3,13 @@
 use std::collections::HashSet;
 
 use super::autoregressive::Autoregressive;
-use super::beam::{self, Continuation, Continuations};
-use super::config::{GenerateConfig, Method};
-use super::constraints::constrain;
+use super::beam::{Continuation, Continuations};
+use super::choice::{Choice, Chooser};
+use super::config::GenerateConfig;
 use super::error::GenerateError;
 use super::hypothesis::{Hypothesis, StepToken};
 use super::row::Row;
-use super::sample;
 use super::source::Source;
-use super::top::{Top, log_sum_exp};
 use crate::error::ConfigError;
 use crate::sequence::check_sequences;
 
@@ -189,113 +187,27 @@ impl<M: Autoregressive> Search<M> {
 
     /// Advances the search for one source by one token. `begin` is the index of `rows[0]` among the
     /// rows of all sources.
-    fn advance(&mut self, begin: usize, rows: &[Row], logits: &mut [f32]) {
-        let vocab_size = self.model.vocab_size();
-        let length = rows[0].tokens.len();
-        let is_beam = matches!(self.config.method, Method::Beam { .. });
-        let is_first = is_beam && self.config.normalize_first;
-        if let Some(&token) = self.sources[rows[0].source].prefix.get(length) {
-            // The source still has a single row, because the prefix allows only one token per step.
-            return self.extend(begin, &rows[0], &forced(token));
-        }
-        for (row, logits) in rows.iter().zip(logits.chunks_mut(vocab_size)) {
-            if is_first {
-                let sum = log_sum_exp(logits);
-                for logit in logits.iter_mut() {
-                    *logit = (f64::from(*logit) - sum) as f32;
+    fn advance(&mut self, begin: usize, rows: &[Row], choice: Choice) {
+        match choice {
+            Choice::Forced(token) => self.extend(begin, &rows[0], &forced(token)),
+            Choice::Beam(continuations) => self.advance_beam(begin, rows, continuations),
+            Choice::Each(each) => {
+                for (row, continuation) in each {
+                    match continuation {
+                        None => self.record_unfinished(row),
+                        Some(next) if Some(next.token) == self.config.eos_id => {
+                            self.end(begin, row, &next);
+                        }
+                        Some(next) => self.extend(begin, &row, &next),
+                    }
                 }
-            }
-            constrain(logits, &row.tokens, &self.config, &self.forbidden);
-            if length == self.sources[row.source].prefix.len() {
-                for &token in &self.config.forbidden_first {
-                    logits[token as usize] = f32::NEG_INFINITY;
-                }
-            }
-            let is_last = length + 1 == self.sources[row.source].max_length;
-            if let Some(eos) = self
-                .config
-                .eos_id
-                .filter(|_| self.config.force_end && is_last)
-            {
-                logits.fill(f32::NEG_INFINITY);
-                logits[eos as usize] = 0.0;
-            }
-        }
-        match self.config.method {
-            Method::Beam { width, .. } => self.advance_beam(begin, rows, logits, width),
-            Method::Greedy => self.advance_each(begin, rows.to_vec(), logits, |_, logits| {
-                let mut top = Top::new(1);
-                top.offer(0, logits, 0.0);
-                top.into_sorted().first().map(|best| best.token)
-            }),
-            Method::Sample {
-                temperature,
-                top_k,
-                top_p,
-                seed,
-                first_source,
-            } => {
-                let rows = if rows[0].sample.is_some() {
-                    rows.to_vec()
-                } else {
-                    let sample = |sample| Row {
-                        sample: Some(sample),
-                        ..rows[0].clone()
-                    };
-                    (0..self.config.n_best as u64).map(sample).collect()
-                };
-                self.advance_each(begin, rows, logits, |row, logits| {
-                    let source = first_source.wrapping_add(row.source as u64);
-                    let sample = row.sample.expect("the samples have branched");
-                    let rng = &mut sample::generator(seed, source, sample, length as u64);
-                    sample::draw(logits, temperature, top_k, top_p, rng)
-                });
             }
         }
     }
 
-    /// Extends each row of one source by the token that `choose` returns for it. If `choose`
-    /// returns `None`, the row ends unfinished. Samples that have just branched share one row of
-    /// logits.
-    fn advance_each(
-        &mut self,
-        begin: usize,
-        rows: Vec<Row>,
-        logits: &[f32],
-        choose: impl Fn(&Row, &[f32]) -> Option<u32>,
-    ) {
-        let logits: Vec<&[f32]> = logits.chunks(self.model.vocab_size()).collect();
-        for (index, row) in rows.into_iter().enumerate() {
-            let index = index.min(logits.len() - 1);
-            let logits = logits[index];
-            let Some(token) = choose(&row, logits) else {
-                self.record_unfinished(row);
-                continue;
-            };
-            let continuation = Continuation {
-                row: index,
-                token,
-                log_probability: (f64::from(logits[token as usize]) - log_sum_exp(logits)) as f32,
-            };
-            if Some(token) == self.config.eos_id {
-                self.end(begin, row, &continuation);
-            } else {
-                self.extend(begin, &row, &continuation);
-            }
-        }
-    }
-
-    /// Extends the rows of one source by a step of beam search.
-    fn advance_beam(&mut self, begin: usize, rows: &[Row], logits: &[f32], width: usize) {
-        let (config, vocab_size) = (&self.config, self.model.vocab_size());
-        let norm = |logits: &[f32]| {
-            if config.normalize_first {
-                0.0
-            } else {
-                log_sum_exp(logits)
-            }
-        };
-        let continuations = beam::choose(rows, logits, vocab_size, width, config.eos_id, norm);
+    /// Extends the rows of one source by a step of beam search. Rows without any continuation end
+    /// unfinished.
+    fn advance_beam(&mut self, begin: usize, rows: &[Row], continuations: Continuations) {
         if continuations.is_empty() {
             for row in rows {
                 self.record_unfinished(row.clone());
@@ -309,6 +221,7 @@ impl<M: Autoregressive> Search<M> {
         for end in &ended {
             self.end(begin, rows[end.row].clone(), end);
         }
+        let width = self.config.rows_per_source();
         let source = &self.sources[rows[0].source];
         if source.is_decided(&self.config, rows, continuing.first(), width) {
             // At the maximum length, all of the best `width` continuations end and compete.
@@ -421,22 +334,32 @@ impl<M: Autoregressive> Iterator for Search<M> {
             unfinished.len(),
             logits.len()
         );
-        let mut rows = unfinished.iter().zip(logits.chunks(vocab_size));
-        if let Some((row, _)) = rows.find(|(_, logits)| !can_choose(logits)) {
-            return Some(Err(GenerateError::NotFinite {
-                sequence: row.source,
-                position: row.tokens.len(),
-            }));
-        }
+        let mut rest = &mut logits[..];
+        let rows = unfinished
+            .chunk_by(|a, b| a.source == b.source)
+            .map(|rows| {
+                let (logits, after) =
+                    std::mem::take(&mut rest).split_at_mut(rows.len() * vocab_size);
+                rest = after;
+                (&self.sources[rows[0].source], rows, logits)
+            });
+        let (rows, n_logits) = (rows.collect(), unfinished.len() * vocab_size);
+        let chooser = Chooser {
+            config: &self.config,
+            forbidden: &self.forbidden,
+            vocab_size,
+        };
+        let choices = fused::map_in_parallel(rows, n_logits, |(source, rows, logits)| {
+            Ok((rows, chooser.choose(source, rows, logits)?))
+        });
+        let choices: Vec<_> = match choices.into_iter().collect() {
+            Ok(choices) => choices,
+            Err(error) => return Some(Err(error)),
+        };
         let mut begin = 0;
-        for rows in unfinished.chunk_by(|a, b| a.source == b.source) {
-            let end = begin + rows.len();
-            self.advance(
-                begin,
-                rows,
-                &mut logits[begin * vocab_size..end * vocab_size],
-            );
-            begin = end;
+        for (rows, choice) in choices {
+            self.advance(begin, rows, choice);
+            begin += rows.len();
         }
         Some(Ok(std::mem::take(&mut self.new_tokens)))
     }
@@ -449,14 +372,4 @@ fn forced(token: u32) -> Continuation {
         token,
         log_probability: 0.0,
     }
-}
-
-/// Returns whether a token can be chosen from a row's logits: no logit is NaN or plus infinity, and
-/// at least one logit is finite.
-fn can_choose(logits: &[f32]) -> bool {
-    // Without an early exit, the compiler vectorises the loop.
-    let (is_valid, has_finite) = logits.iter().fold((true, false), |(all, any), &x| {
-        (all & (x < f32::INFINITY), any | (x > f32::NEG_INFINITY))
-    });
-    is_valid && has_finite
 }

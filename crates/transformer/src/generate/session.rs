@@ -33,8 +33,8 @@ impl<'a> DecoderSession<'a> {
     /// Creates a session with an empty cache.
     ///
     /// `memory` is `None` for a decoder without cross-attention. On a device with autodiff, the
-    /// session uses the decoder and the memory without it. The first step allocates the
-    /// cache's buffers for `max_rows` targets of `max_length` tokens each. They grow if needed.
+    /// session uses the decoder and the memory without it. The cache is made for `max_rows` targets
+    /// of `max_length` tokens each, and grows if there are more.
     pub fn new(
         decoder: &'a Decoder,
         memory: Option<Memory>,
