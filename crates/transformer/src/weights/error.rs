@@ -1,6 +1,6 @@
 //! Errors of files of weights, and of parameters that do not fit a module.
 
-use super::families::Layout;
+use super::layout::Layout;
 use crate::error::ConfigError;
 
 /// An error in a file of weights, or parameters that do not fit a module.

@@ -1,6 +1,6 @@
 //! Expansion of a layout's rules to the stacks and layers of a model.
 
-use super::families::Layout;
+use super::layout::Layout;
 use super::rule::Rule;
 
 /// Returns the rules of a layout for a model with the given numbers of layers.

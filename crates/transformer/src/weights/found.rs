@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::contents::Contents;
 use super::expand::expand;
-use super::families::Layout;
+use super::layout::Layout;
 use super::rule::Rule;
 
 /// Names of tensors after renaming, mapped to their names in the file.

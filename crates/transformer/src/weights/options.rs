@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::families::Layout;
+use super::layout::Layout;
 use crate::config::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
 /// Options of an import: hyper-parameters that weights do not show, and how to read the file.

@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "annotated",
-    summary: "The Annotated Transformer: encoder.layers.0.self_attn.linears.0",
     rules,
     usual,
     python: code,

@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "bart",
-    summary: "Hugging Face's BART and mBART: model.encoder.layernorm_embedding",
     rules: || {
         layers()
             .norm("model.{s}.layer_norm", "{s}.final_norm")

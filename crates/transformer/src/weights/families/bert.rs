@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "bert",
-    summary: "Hugging Face's BERT: encoder.layer.0.attention.self.query",
     contents: Contents::Encoder,
     rules,
     ignores: &["cls.", "embeddings.position_ids"],

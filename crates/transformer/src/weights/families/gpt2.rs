@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "gpt2",
-    summary: "Hugging Face's GPT-2: transformer.h.0.attn.c_attn",
     contents: Contents::Decoder,
     rules,
     core: "transformer.",

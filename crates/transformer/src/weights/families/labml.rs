@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "labml",
-    summary: "labml's annotated implementation: encoder.layers.0.self_attn.query.linear",
     rules,
     usual: |_| base().with_norm_placement(NormPlacement::Pre),
     python: code,

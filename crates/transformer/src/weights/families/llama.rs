@@ -5,8 +5,6 @@ use serde::Deserialize;
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "llama",
-    summary: "Hugging Face's Llama: model.layers.0.mlp.gate_proj",
     contents: Contents::Decoder,
     rules,
     core: "model.",

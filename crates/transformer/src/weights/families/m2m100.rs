@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "m2m100",
-    summary: "Hugging Face's M2M100, NLLB and Pegasus: model.encoder.layer_norm",
     rules: || bart::layers().norm("model.{s}.layer_norm", "{s}.final_norm"),
     core: bart::CORE,
     mark: Some("coder.layer_norm.weight"),

@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "marian",
-    summary: "Hugging Face's Marian: model.encoder.layers.0.self_attn.q_proj",
     rules: bart::layers,
     core: bart::CORE,
     ignores: bart::IGNORES,

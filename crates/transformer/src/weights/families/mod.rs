@@ -1,8 +1,8 @@
 //! The model families: how each names and arranges the parameters, what its models usually are, and
 //! how its library describes them.
 //!
-//! A family is one file here, with one value of [`Family`], and an entry in the list below. All other
-//! code runs over the list. The files use what this one imports.
+//! A family is one file here, with one value of [`Family`], and a name in [`Layout`]. All other code
+//! runs over the layouts. The files use what this one imports.
 
 mod activation;
 mod annotated;
@@ -21,7 +21,6 @@ mod t5;
 mod torch_nn;
 
 use std::fmt;
-use std::str::FromStr;
 
 use burn::tensor::TensorData;
 use serde_json::{Map, Value, json};
@@ -33,24 +32,20 @@ use self::python::{hugging_face, module_of, python};
 use super::contents::Contents;
 use super::error::WeightsError;
 use super::folder::{Described, Fields, Sizes};
+use super::layout::Layout;
 use super::options::ImportOptions;
 use super::parameters::Parameters;
 use super::rule::Part;
 use super::rules::Rules;
 use super::stacks::Stacks;
-use crate::choice::{Choice, parse};
+use crate::choice::Choice;
 use crate::config::{
     Activation, NormKind, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
 };
-use crate::error::ConfigError;
 
 /// All that is known of a family of models.
 #[derive(Clone, Copy)]
 pub(in crate::weights) struct Family {
-    /// Name of the layout on the command line.
-    pub name: &'static str,
-    /// Description for help texts.
-    pub summary: &'static str,
     /// The stacks of a whole model of the family.
     pub contents: Contents,
     /// Where the parameters are in files. In names, `{s}` stands for `encoder` or `decoder`.
@@ -58,7 +53,7 @@ pub(in crate::weights) struct Family {
     /// Prefix of the names inside the library's inner module, such as `model.`. Files may lack it or
     /// have another one. Empty if there is no such module.
     pub core: &'static str,
-    /// A part of a tensor's name that tells the family from all later ones in the list. Every whole
+    /// A part of a tensor's name that tells the family from those of all later layouts. Every whole
     /// model has such a name. `None` if the names of self-attention are enough.
     pub mark: Option<&'static str>,
     /// Parts of the names of tensors that the library itself ignores.
@@ -126,8 +121,6 @@ const OF_DECODER: [&str; 3] = ["weight_tying", "logits_bias", "scale_logits"];
 
 /// A family without a special feature.
 const PLAIN: Family = Family {
-    name: "",
-    summary: "",
     contents: Contents::Model,
     rules: Rules::new,
     core: "",
@@ -156,98 +149,25 @@ fn base() -> TransformerConfig {
     TransformerConfig::new(1, 1).with_dropout(0.0)
 }
 
-/// Declares the families in the order in which a file's names are compared with theirs.
-macro_rules! families {
-    ($($(#[$doc:meta])* $layout:ident: $family:path;)+) => {
-        /// The names and arrangement of the parameters in a file: those of a family of models.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[non_exhaustive]
-        pub enum Layout {
-            $($(#[$doc])* $layout,)+
-        }
-
-        impl Layout {
-            const LIST: &'static [Self] = &[$(Self::$layout),+];
-
-            pub(in crate::weights) fn family(self) -> &'static Family {
-                match self {
-                    $(Self::$layout => &$family,)+
-                }
-            }
-        }
-    };
-}
-
-families! {
-    /// This crate's own names.
-    Native: native::FAMILY;
-    /// Models with names after the paper's symbols, such as
-    /// `encoder.layers.0.self_attn.w_q.weight`.
-    Paper: paper::FAMILY;
-    /// labml's annotated implementation, with names such as
-    /// `encoder.layers.0.self_attn.query.linear.weight`.
-    Labml: labml::FAMILY;
-    /// The Annotated Transformer, with names such as
-    /// `encoder.layers.0.self_attn.linears.0.weight`.
-    Annotated: annotated::FAMILY;
-    /// Models that add embeddings and a generator to `torch.nn.Transformer`, with names such as
-    /// `encoder.layers.0.self_attn.in_proj_weight`.
-    TorchNn: torch_nn::FAMILY;
-    /// GPT-2 in Hugging Face's library, with names such as
-    /// `transformer.h.0.attn.c_attn.weight`: a decoder alone.
-    Gpt2: gpt2::FAMILY;
-    /// Llama in Hugging Face's library, with names such as
-    /// `model.layers.0.mlp.gate_proj.weight`: a decoder alone.
-    Llama: llama::FAMILY;
-    /// BERT in Hugging Face's library, with names such as
-    /// `encoder.layer.0.attention.self.query.weight`: an encoder alone.
-    Bert: bert::FAMILY;
-    /// BART and mBART in Hugging Face's library: Marian's names, and also
-    /// `model.encoder.layernorm_embedding.weight`.
-    Bart: bart::FAMILY;
-    /// M2M100, NLLB and Pegasus in Hugging Face's library: Marian's names, and also
-    /// `model.encoder.layer_norm.weight`.
-    M2m100: m2m100::FAMILY;
-    /// Marian in Hugging Face's library, with names such as
-    /// `model.encoder.layers.0.self_attn.q_proj.weight`.
-    Marian: marian::FAMILY;
-    /// T5 with gated feed-forward networks (T5 1.1, Flan-T5, mT5) in Hugging Face's library, with
-    /// names such as `encoder.block.0.layer.1.DenseReluDense.wi_0.weight`.
-    T5Gated: t5::GATED;
-    /// T5 in Hugging Face's library, with names such as
-    /// `encoder.block.0.layer.0.SelfAttention.q.weight`.
-    T5: t5::FAMILY;
-}
-
-impl Choice for Layout {
-    const SETTING: &'static str = "layout";
-
-    const ALL: &'static [Self] = Self::LIST;
-
-    fn name(self) -> &'static str {
-        self.family().name
-    }
-
-    fn summary(self) -> &'static str {
-        self.family().summary
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Layout {
-    type Err = ConfigError;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        parse(name)
-    }
-}
-
 impl Layout {
+    pub(in crate::weights) fn family(self) -> &'static Family {
+        match self {
+            Self::Native => &native::FAMILY,
+            Self::Paper => &paper::FAMILY,
+            Self::Labml => &labml::FAMILY,
+            Self::Annotated => &annotated::FAMILY,
+            Self::TorchNn => &torch_nn::FAMILY,
+            Self::Gpt2 => &gpt2::FAMILY,
+            Self::Llama => &llama::FAMILY,
+            Self::Bert => &bert::FAMILY,
+            Self::Bart => &bart::FAMILY,
+            Self::M2m100 => &m2m100::FAMILY,
+            Self::Marian => &marian::FAMILY,
+            Self::T5Gated => &t5::GATED,
+            Self::T5 => &t5::FAMILY,
+        }
+    }
+
     /// Returns whether the layout is this crate's own, which has quantised matrices and, in the
     /// [metadata](super::metadata), the configuration.
     pub fn is_native(self) -> bool {

@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "native",
-    summary: "This program's own",
     rules,
     optional: &[
         ".cross_attention",

@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "paper",
-    summary: "The paper's names, such as encoder.layers.0.self_attn.w_q",
     rules,
     free: &["norm_placement", "norm_epsilon", "weight_tying"],
     python: code,

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::Layout;
 use crate::config::{Activation, TransformerConfig};
 use crate::weights::contents::Contents;
 use crate::weights::folder::hugging_face_config;
+use crate::weights::layout::Layout;
 use crate::weights::stacks::Stacks;
 
 /// Properties of an exported file that the Python code depends on: see [`Layout::python`].

@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "t5",
-    summary: "Hugging Face's T5: encoder.block.0.layer.0.SelfAttention.q",
     rules: || {
         layers()
             .within(
@@ -39,8 +37,6 @@ pub(super) const FAMILY: Family = Family {
 };
 
 pub(super) const GATED: Family = Family {
-    name: "t5-gated",
-    summary: "T5 1.1, Flan-T5 and mT5: encoder.block.0.layer.1.DenseReluDense.wi_0",
     rules: || {
         layers()
             .within(

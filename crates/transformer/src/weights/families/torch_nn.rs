@@ -3,8 +3,6 @@
 use super::*;
 
 pub(super) const FAMILY: Family = Family {
-    name: "torch-nn",
-    summary: "torch.nn.Transformer: encoder.layers.0.self_attn.in_proj_weight",
     rules,
     core: "transformer.",
     optional: &[".final_norm."],

@@ -15,9 +15,10 @@ pub use self::generation::{hugging_face_generation, read_generation};
 
 use self::json::{CONFIG, read_json};
 use super::error::WeightsError;
-use super::families::{HuggingFace, Layout};
+use super::families::HuggingFace;
 use super::file::WeightsFile;
 use super::import::{Imported, import};
+use super::layout::Layout;
 use super::options::ImportOptions;
 use super::stacks::Stacks;
 use crate::choice::Choice;
