@@ -1,15 +1,14 @@
-//! Assembles a model's configuration and parameters from a file of a recognised layout.
+//! Assembles a model's configuration from a file of a recognised layout.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use burn::tensor::TensorData;
-
 use super::element::check_float;
-use super::error::{WeightsError, check_none};
+use super::error::WeightsError;
 use super::file::WeightsFile;
 use super::options::ImportOptions;
+use super::pieces::Pieces;
 use super::recognise::Recognised;
-use super::rule::{Kind, Rule};
+use super::rule::Kind;
 use super::stacks::Stacks;
 use crate::config::{Positions, TransformerConfig};
 
@@ -257,66 +256,4 @@ impl Recognised {
         }
         pieces
     }
-}
-
-/// The rules for one parameter, each with the name of its tensor in the file.
-pub(super) type Pieces<'a> = Vec<(&'a Rule, &'a String)>;
-
-/// Reads one parameter of the given shape from the tensors in `pieces`.
-///
-/// A quantised matrix stays quantised if the parameter consists of this matrix alone, in the
-/// arrangement of this crate. Otherwise, it is dequantised.
-///
-/// # Errors
-///
-/// A tensor cannot be read, a tensor has elements that are not finite, or two tensors for the same
-/// part of the parameter differ.
-pub(super) fn read(
-    file: &WeightsFile,
-    pieces: &Pieces,
-    shape: &[usize],
-) -> Result<TensorData, WeightsError> {
-    if let &[(rule, name)] = &pieces[..]
-        && rule.is_identity()
-        && let Some(matrix) = file.read_int8(name)?
-    {
-        return Ok(matrix);
-    }
-    let mut values = vec![0f32; shape.iter().product()];
-    let mut filled: BTreeMap<usize, &String> = BTreeMap::new();
-    for &(rule, name) in pieces {
-        let Some(other) = filled.insert(rule.our_part.first, name) else {
-            place(file, rule, name, shape, &mut values)?;
-            continue;
-        };
-        if file.is_one_tensor(name, other) {
-            continue;
-        }
-        let mut again = values.clone();
-        place(file, rule, name, shape, &mut again)?;
-        let is_other = |(one, two): (&f32, &f32)| one.to_bits() != two.to_bits();
-        if values.iter().zip(&again).any(is_other) {
-            let what = format!("has different elements in {other} and {name}, which must be equal");
-            return Err(WeightsError::File(what));
-        }
-    }
-    Ok(TensorData::new(values, shape.to_vec()))
-}
-
-/// Copies the elements of a tensor, which must be finite, to their places in a parameter.
-fn place(
-    file: &WeightsFile,
-    rule: &Rule,
-    name: &str,
-    shape: &[usize],
-    values: &mut [f32],
-) -> Result<(), WeightsError> {
-    let total = file.tensors[name].shape.iter().product();
-    let mut not_finite = 0;
-    file.read_rows(name, rule.their_width(shape), |first, rows| {
-        not_finite += rows.iter().filter(|x| !x.is_finite()).count();
-        rule.place(shape, first, rows, values);
-        Ok(())
-    })?;
-    check_none(name, not_finite, total)
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, TensorData};
 
-use super::assemble;
 use super::contents::Contents;
 use super::error::{WeightsError, check_finite};
 use super::file::WeightsFile;
@@ -13,6 +12,7 @@ use super::int8::axis;
 use super::layout::Layout;
 use super::options::ImportOptions;
 use super::parameters::{Parameters, with_parameters};
+use super::pieces;
 use super::recognise::{is_bias, recognise};
 use super::stacks::Stacks;
 use super::tying::{SOURCE_TABLE, Vocabulary, is_vocabulary};
@@ -293,7 +293,7 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
             continue;
         }
         if let Some(pieces) = pieces.get(name.as_str()) {
-            let data = assemble::read(file, pieces, &shape)?;
+            let data = pieces::read(file, pieces, &shape)?;
             parameters.insert(name.clone(), quantised(&name, data));
         } else if is_bias(&name) {
             let zeros = TensorData::zeros::<f32, _>(shape);

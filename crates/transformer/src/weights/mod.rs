@@ -69,6 +69,7 @@ mod options;
 mod parameters;
 #[cfg(feature = "pytorch")]
 mod pickle;
+mod pieces;
 mod positions;
 #[cfg(feature = "pytorch")]
 mod pytorch;

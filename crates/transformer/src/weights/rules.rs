@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use burn::module::Module;
 use burn::tensor::TensorData;
 
-use super::assemble::{self, Pieces};
 use super::element::check_float;
 use super::error::WeightsError;
 use super::file::WeightsFile;
 use super::parameters::{Parameters, shapes, with_parameters};
+use super::pieces::{self, Pieces};
 use super::rule::{Kind, Part, Rule};
 
 /// The ends of the names of a linear layer's parameters, and their arrangement in PyTorch.
@@ -345,7 +345,7 @@ fn assemble_parts(
         return Err(WeightsError::File(what));
     }
     let pieces: Pieces = found.iter().map(|(rule, name)| (rule, *name)).collect();
-    assemble::read(file, &pieces, shape)
+    pieces::read(file, &pieces, shape)
 }
 
 /// Matches a name with a pattern. Returns the number that `{i}` stands for, `Some(None)` if the

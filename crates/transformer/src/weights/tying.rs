@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
-use super::assemble::{self, Pieces};
 use super::error::WeightsError;
 use super::file::WeightsFile;
 use super::int8::{Int8, transpose};
 use super::parameters::Parameters;
+use super::pieces::{self, Pieces};
 use super::stacks::Stacks;
 use crate::config::WeightTying;
 
@@ -56,7 +56,7 @@ impl Vocabulary {
     ) -> Result<Self, WeightsError> {
         let of = |name| pieces.get(name).zip(shapes.get(name));
         let read = |name| match of(name) {
-            Some((pieces, shape)) => assemble::read(file, pieces, shape).map(Some),
+            Some((pieces, shape)) => pieces::read(file, pieces, shape).map(Some),
             None => Ok(None),
         };
         // Several rules of a layout can name the same tensor for one matrix, as those of T5 do.
