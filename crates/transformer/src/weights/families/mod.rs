@@ -309,6 +309,24 @@ impl Layout {
     }
 }
 
+/// Returns the `config.json` fields of an exported model, including `model_type`; `None` if Hugging
+/// Face has no model family for the layout.
+///
+/// `stacks` is the configuration of a whole model or of a stack, which the layout must be able to
+/// represent. The caller must add the fields
+/// about special tokens other than padding, such as `decoder_start_token_id`, which
+/// [`hugging_face_generation`](super::hugging_face_generation) returns.
+pub fn hugging_face_config(
+    stacks: impl Into<Stacks>,
+    layout: Layout,
+) -> Option<Map<String, Value>> {
+    let hugging_face = layout.family().hugging_face.as_ref()?;
+    match (hugging_face.write)(&stacks.into()) {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

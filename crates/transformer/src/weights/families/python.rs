@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::hugging_face_config;
 use crate::config::{Activation, TransformerConfig};
 use crate::weights::contents::Contents;
-use crate::weights::folder::hugging_face_config;
 use crate::weights::layout::Layout;
 use crate::weights::stacks::Stacks;
 

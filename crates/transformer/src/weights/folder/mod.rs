@@ -4,14 +4,16 @@
 mod fields;
 mod generation;
 mod json;
+mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 pub(super) use self::fields::Fields;
 pub use self::generation::{hugging_face_generation, read_generation};
+pub(super) use self::sizes::{Described, Sizes};
 
 use self::json::{CONFIG, read_json};
 use super::error::WeightsError;
@@ -20,7 +22,6 @@ use super::file::WeightsFile;
 use super::import::{Imported, import};
 use super::layout::Layout;
 use super::options::ImportOptions;
-use super::stacks::Stacks;
 use crate::choice::Choice;
 
 /// Names of weight files and shard indices, in the order in which a folder is searched for them. An
@@ -112,66 +113,6 @@ impl ModelFolder {
             unknown.map(|what| format!("{CONFIG}: {what} is not known, and was not used"));
         imported.warnings.extend(unknown);
         Ok(imported)
-    }
-}
-
-/// What follows from a `config.json`: import options, and the sizes that the weights must have.
-pub(super) type Described = (ImportOptions, Sizes);
-
-/// The sizes in a `config.json`, which the weights must have, too.
-#[derive(Debug, Default)]
-pub(super) struct Sizes {
-    pub vocab_size: usize,
-    pub d_model: usize,
-    pub d_ff: usize,
-    pub n_encoder_layers: usize,
-    pub n_decoder_layers: usize,
-    pub d_head: usize,
-    /// Number of key-value heads; `None` for that of the query heads.
-    pub n_kv_heads: Option<usize>,
-    /// Number of buckets of relative positions; `None` if `config.json` does not give it.
-    pub relative_buckets: Option<usize>,
-}
-
-impl Sizes {
-    /// Returns the name of each size, its value in the weights, and its value in `config.json`.
-    fn compare(&self, stacks: &Stacks) -> [(&'static str, usize, usize); 8] {
-        let config = stacks.nearest();
-        let buckets = self.relative_buckets.unwrap_or(config.relative_buckets);
-        let [encoder, decoder] = stacks.n_layers();
-        let n_kv_heads = config.n_kv_heads.unwrap_or(config.n_heads);
-        [
-            ("relative_buckets", config.relative_buckets, buckets),
-            ("vocab_size", config.target_vocab_size, self.vocab_size),
-            ("d_model", config.d_model, self.d_model),
-            ("d_ff", config.d_ff, self.d_ff),
-            ("encoder layers", encoder, self.n_encoder_layers),
-            ("decoder layers", decoder, self.n_decoder_layers),
-            ("dimensions a head", config.d_head(), self.d_head),
-            (
-                "key-value heads",
-                n_kv_heads,
-                self.n_kv_heads.unwrap_or(config.n_heads),
-            ),
-        ]
-    }
-}
-
-/// Returns the `config.json` fields of an exported model, including `model_type`; `None` if Hugging
-/// Face has no model family for the layout.
-///
-/// `stacks` is the configuration of a whole model or of a stack, which the layout must be able to
-/// represent. The caller must add the fields
-/// about special tokens other than padding, such as `decoder_start_token_id`, which
-/// [`hugging_face_generation`] returns.
-pub fn hugging_face_config(
-    stacks: impl Into<Stacks>,
-    layout: Layout,
-) -> Option<Map<String, Value>> {
-    let hugging_face = layout.family().hugging_face.as_ref()?;
-    match (hugging_face.write)(&stacks.into()) {
-        Value::Object(fields) => Some(fields),
-        _ => None,
     }
 }
 

@@ -1,0 +1,46 @@
+//! What follows from a `config.json`.
+
+use crate::weights::options::ImportOptions;
+use crate::weights::stacks::Stacks;
+
+/// What follows from a `config.json`: import options, and the sizes that the weights must have.
+pub(in crate::weights) type Described = (ImportOptions, Sizes);
+
+/// The sizes in a `config.json`, which the weights must have, too.
+#[derive(Debug, Default)]
+pub(in crate::weights) struct Sizes {
+    pub vocab_size: usize,
+    pub d_model: usize,
+    pub d_ff: usize,
+    pub n_encoder_layers: usize,
+    pub n_decoder_layers: usize,
+    pub d_head: usize,
+    /// Number of key-value heads; `None` for that of the query heads.
+    pub n_kv_heads: Option<usize>,
+    /// Number of buckets of relative positions; `None` if `config.json` does not give it.
+    pub relative_buckets: Option<usize>,
+}
+
+impl Sizes {
+    /// Returns the name of each size, its value in the weights, and its value in `config.json`.
+    pub(super) fn compare(&self, stacks: &Stacks) -> [(&'static str, usize, usize); 8] {
+        let config = stacks.nearest();
+        let buckets = self.relative_buckets.unwrap_or(config.relative_buckets);
+        let [encoder, decoder] = stacks.n_layers();
+        let n_kv_heads = config.n_kv_heads.unwrap_or(config.n_heads);
+        [
+            ("relative_buckets", config.relative_buckets, buckets),
+            ("vocab_size", config.target_vocab_size, self.vocab_size),
+            ("d_model", config.d_model, self.d_model),
+            ("d_ff", config.d_ff, self.d_ff),
+            ("encoder layers", encoder, self.n_encoder_layers),
+            ("decoder layers", decoder, self.n_decoder_layers),
+            ("dimensions a head", config.d_head(), self.d_head),
+            (
+                "key-value heads",
+                n_kv_heads,
+                self.n_kv_heads.unwrap_or(config.n_heads),
+            ),
+        ]
+    }
+}
