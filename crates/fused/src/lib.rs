@@ -90,7 +90,7 @@
 //! Results of 4,096 elements or more that kernels do not compute in place are stored in an arena.
 //! It keeps freed memory for later results; [`free_buffers`] frees its unused slabs. The arena and
 //! its casts to bytes are unsafe code (`memory/`), as are processor instructions that are not
-//! called through the crate `pulp` (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`,
+//! called through the crate `pulp` (`simd/int8/`, `simd/matmul/avx512.rs`, `simd/matmul/amx.rs`,
 //! `simd/prefetch.rs`) and the request to use AMX (`simd/level.rs`). Other vector code calls safe
 //! functions of `pulp`.
 //!

@@ -23,6 +23,8 @@
 mod ahead;
 #[cfg(target_arch = "x86_64")]
 mod amx;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod bf16;
 #[cfg(target_arch = "x86_64")]
 mod columns;
@@ -239,8 +241,8 @@ fn compute_bf16(part: Part<'_, '_, '_>) {
         return amx::compute(part, amx);
     }
     #[cfg(target_arch = "x86_64")]
-    if let Some(format) = bf16::Bf16::of_level() {
-        return bf16::compute(part, format);
+    if let Some(format) = avx512::Bf16::of_level() {
+        return avx512::compute(part, format);
     }
     compute(part);
 }
