@@ -3,7 +3,6 @@
 //! [`Input`] reads lines. [`Predictor`] turns each [`Line`] into a [`Request`], and each request
 //! into a result: lines of plain text or JSON.
 
-mod format;
 pub(crate) mod input;
 pub(crate) mod predictor;
 mod records;
