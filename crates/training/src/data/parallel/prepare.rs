@@ -6,16 +6,12 @@ use std::sync::Mutex;
 use anyhow::{Context, Result};
 
 use super::cache_folder::lock;
-use super::dataset::Corpora;
+use super::dataset::{Corpora, note_long, note_stats, too_long};
 use super::fingerprints::Fingerprints;
 use super::held_out::HeldOut;
 use super::lines::{check_regular, wrong};
 use super::train_tokenizers::read_or_train;
-use super::{
-    BatchPlan, Corpus, CorpusStats, Overlong, Pair, ParallelDataset, TextConfig, TokenCache,
-    TokenizerPair,
-};
-use crate::data::{Example, Sides};
+use super::{BatchPlan, Overlong, ParallelDataset, TextConfig, TokenCache, TokenizerPair};
 use crate::error::UsageError;
 use crate::notes;
 
@@ -163,98 +159,6 @@ impl ParallelDataset {
             epoch: Mutex::new(None),
         });
         Ok(())
-    }
-
-    /// Reads the pairs of the run for validation, as training did, and their examples. Warns if their
-    /// files have changed since the run began.
-    ///
-    /// # Errors
-    ///
-    /// If a file cannot be read, or has no pair to validate with.
-    pub fn validation_pairs(&self, n: usize) -> Result<Vec<(Pair, Example)>, UsageError> {
-        let config = &self.config;
-        if let Err(error) = Fingerprints::of_validation(config)?.check(config) {
-            notes::warn(&error.to_string());
-        }
-        self.validation(n, HeldOut::of(config)?.as_ref(), false)
-    }
-
-    /// Returns the pairs for validation and their examples: the first, at most `n`, that are not
-    /// skipped. If `is_new`, says which pairs are not used.
-    fn validation(
-        &self,
-        n: usize,
-        held_out: Option<&HeldOut>,
-        is_new: bool,
-    ) -> Result<Vec<(Pair, Example)>, UsageError> {
-        let (config, corpus) = (&self.config, self.config.validated_corpus());
-        let mut file = match held_out {
-            Some(_) => None,
-            None => Some(corpus.read(config.read_options())?),
-        };
-        let held_out_pairs = held_out.into_iter().flat_map(|chosen| chosen.pairs.clone());
-        let mut pairs = held_out_pairs.map(Ok).chain(file.iter_mut().flatten());
-        let (mut chosen, mut long) = (Vec::new(), 0);
-        while chosen.len() < n
-            && let Some(pair) = pairs.next().transpose()?
-        {
-            let ids = self.tokenizers.encode(&pair);
-            let is_long = config.is_overlong(ids.each_ref().map(Vec::len));
-            long += usize::from(is_long);
-            if !is_long || config.overlong == Overlong::Cut {
-                chosen.push((pair, self.example(ids)));
-            }
-        }
-        if is_new {
-            let rest = pairs.try_fold(0, |count, pair| pair.map(|_| count + 1))?;
-            if let Some(held_out) = held_out {
-                notes::note(&held_out.description());
-            }
-            if let Some(file) = &file {
-                note_stats(corpus, &file.stats());
-            }
-            note_long(config, long, "pairs for validation");
-            if rest > 0 {
-                let (path, all) = (corpus.source.display(), chosen.len() + rest);
-                let what = format!("only the first {n} of {all} pairs are used for validation");
-                notes::note(&format!("{path}: {what}"));
-            }
-        }
-        match (chosen.is_empty(), long) {
-            (false, _) => Ok(chosen),
-            (true, 0) => Err(wrong(&corpus.source, "has no pair to validate with")),
-            (true, _) => Err(too_long(corpus, config.max_length, " to validate with")),
-        }
-    }
-}
-
-/// Returns the error for a corpus of which no pair can be used, because sources or targets have
-/// more than `most` tokens. `purpose` ends the message.
-fn too_long(corpus: &Corpus, most: Sides<usize>, purpose: &str) -> UsageError {
-    let path = TextConfig::max_length.name();
-    let expected = format!("has no pair of at most {path} ({most}) tokens{purpose}");
-    wrong(&corpus.source, expected)
-}
-
-fn note_long(config: &TextConfig, long: usize, pairs: &str) {
-    if long > 0 {
-        let done = match config.overlong {
-            Overlong::Drop => "skipped",
-            Overlong::Cut => "truncated",
-        };
-        let most = match config.max_length.each() {
-            [source, target] if source == target => format!("a side of more than {source} tokens"),
-            [source, target] => {
-                format!("a source of more than {source} tokens or a target of more than {target}")
-            }
-        };
-        notes::note(&format!("{long} {pairs} have {most}: {done}"));
-    }
-}
-
-fn note_stats(corpus: &Corpus, stats: &CorpusStats) {
-    for note in stats.notes() {
-        notes::note(&format!("{}: {note}", corpus.source.display()));
     }
 }
 
