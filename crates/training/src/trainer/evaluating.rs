@@ -3,7 +3,7 @@
 use anyhow::Result;
 use transformer::generate::GenerateError;
 
-use super::fit::Trainer;
+use super::setup::Trainer;
 use crate::collective::{check_alike, checksum};
 use crate::config::BestBy;
 use crate::evaluation::Scores;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 
-use super::fit::Trainer;
+use super::setup::Trainer;
 use crate::config::OptimizerConfig;
 use crate::error::DivergedError;
 use crate::run::{Event, Observer, StepMetrics};

@@ -11,6 +11,7 @@ mod optimizer;
 mod precision;
 mod reduce;
 mod saving;
+mod setup;
 mod step;
 mod stepper;
 mod sums;
@@ -19,11 +20,11 @@ mod sums;
 mod tests;
 
 pub use finished::{Ending, Finished};
-pub use fit::Trainer;
 #[doc(hidden)]
 pub use learner::Learner;
 #[doc(hidden)]
 pub use precision::configure;
+pub use setup::Trainer;
 pub use step::device_of;
 #[doc(hidden)]
 pub use step::{TakenStep, new_model};

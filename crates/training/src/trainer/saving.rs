@@ -10,7 +10,7 @@ use transformer::{Transformer, weights};
 
 use super::division::Division;
 use super::finished::Finished;
-use super::fit::Trainer;
+use super::setup::Trainer;
 use crate::error::UsageError;
 use crate::notes;
 use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
