@@ -37,6 +37,9 @@ pub struct Setting {
     pub may_change: bool,
     /// Setting that, unless it is null, makes this one ineffective.
     pub replaced_by: Option<&'static Setting>,
+    /// Setting without which this one has no effect, and the value that it must have; empty if any
+    /// value but null, 0 and an empty list will do.
+    pub needs: Option<(&'static Setting, &'static str)>,
     /// Tasks that have the setting.
     pub tasks: Tasks,
 }
@@ -162,6 +165,7 @@ impl Setting {
             is_local: false,
             may_change: false,
             replaced_by: None,
+            needs: None,
             tasks: Tasks::All,
         }
     }
@@ -216,6 +220,11 @@ impl Setting {
 
     pub(crate) const fn replaced_by(mut self, by: &'static Self) -> Self {
         self.replaced_by = Some(by);
+        self
+    }
+
+    pub(crate) const fn needs(mut self, other: &'static Self, value: &'static str) -> Self {
+        self.needs = Some((other, value));
         self
     }
 

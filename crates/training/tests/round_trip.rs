@@ -61,7 +61,7 @@ proptest! {
             prop_assert!(replace_floats(&mut value, &mut floats.iter().copied()) > 3);
             // The settings of the optimizer are `f32`.
             let of_optimizer = &mut value["optimization"]["optimizer"];
-            prop_assert!(replace_floats(of_optimizer, &mut optimizer.iter().copied()) == 5);
+            prop_assert!(replace_floats(of_optimizer, &mut optimizer.iter().copied()) > 3);
             let mut config: RunConfig = serde_json::from_value(value).unwrap();
             config.seed = seed;
             let written = serde_json::to_string_pretty(&config).unwrap();

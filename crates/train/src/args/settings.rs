@@ -6,11 +6,8 @@ use std::sync::LazyLock;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::Value;
-use training::config::differences::Settings;
-use training::config::{
-    LengthsConfig, LoraConfig, ModelSettings, OptimizerConfig, OptimizerKind, RunConfig,
-    all_settings,
-};
+use training::config::differences::{Settings, with_sides};
+use training::config::{LengthsConfig, ModelSettings, RunConfig, all_settings};
 use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
 use training::data::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
 use training::error::{UsageError, check_bounds};
@@ -103,15 +100,22 @@ impl Given {
     ///
     /// The first such flag.
     pub fn check_needs(&self, config: &RunConfig) -> Result<(), UsageError> {
-        let optimization = &config.optimization;
-        let is_adamw = optimization.optimizer.kind == OptimizerKind::AdamW;
-        let has_rank = optimization.lora.as_ref().is_some_and(|it| it.rank > 0);
-        let by_length = config.evaluation.by_length.as_ref();
-        let has_lengths = by_length.is_some_and(|it| !it.lengths.is_empty());
-        let check = |it: &Setting, other, is_given| needs(it.name(), self.of(it), other, is_given);
-        check(OptimizerConfig::weight_decay, "--optimizer adamw", is_adamw)?;
-        check(LoraConfig::alpha, "--lora-rank", has_rank)?;
-        check(LengthsConfig::sequences, "--eval-lengths", has_lengths)
+        let settings = with_sides(&serde_json::to_value(config).expect("it is plain data"));
+        for (setting, value) in self.iter() {
+            let Some((other, wanted)) = setting.needs else {
+                continue;
+            };
+            let text = settings.get(other.path).map(shown).unwrap_or_default();
+            let is_unset = ["", "-", "0"].contains(&&*text);
+            let is_given = if wanted.is_empty() {
+                !is_unset
+            } else {
+                text == wanted
+            };
+            let other = format!("{} {wanted}", other.name());
+            needs(setting.name(), Some(value), other.trim_end(), is_given)?;
+        }
+        Ok(())
     }
 
     /// Returns the settings in `config`, with those of the flags.

@@ -81,7 +81,7 @@ settings! {
         /// The unit is that of the task, such as symbols or digits of the longer number.
         lengths: Vec<usize> = Vec::new(), custom(lengths).rare_flag("--eval-lengths", "LENGTHS").may_change();
         /// Maximum number of different sequences of each length of --eval-lengths.
-        sequences: usize = 250, whole(1, 1_000_000).rare_flag("--sequences", "N").may_change();
+        sequences: usize = 250, whole(1, 1_000_000).rare_flag("--sequences", "N").needs(Self::lengths, "").may_change();
     }
 }
 

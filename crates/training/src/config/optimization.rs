@@ -44,7 +44,7 @@ settings! {
         rank: usize = 0, whole(1, 65_536).rare_flag("--lora-rank", "N");
         /// Scale of LoRA's products, which are multiplied by ALPHA / rank; without it, twice the
         /// rank.
-        alpha: Option<f64> = None, positive().rare_flag("--lora-alpha", "ALPHA");
+        alpha: Option<f64> = None, positive().rare_flag("--lora-alpha", "ALPHA").needs(Self::rank, "");
     }
 }
 
@@ -80,7 +80,7 @@ settings! {
         epsilon: f32 = 1e-9, positive();
         /// Weight decay of AdamW, which multiplies it by the learning rate; biases and norms have
         /// none.
-        weight_decay: f32 = 0.01, number("0 or a positive number", |x| x >= 0.0).rare_flag("--weight-decay", "DECAY");
+        weight_decay: f32 = 0.01, number("0 or a positive number", |x| x >= 0.0).rare_flag("--weight-decay", "DECAY").needs(Self::kind, "adamw");
         /// Maximum global gradient norm, to which larger gradients are scaled.
         clip_norm: Option<f32> = None, positive().flag("--clip-norm", "NORM");
     }

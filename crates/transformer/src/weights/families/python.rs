@@ -100,6 +100,7 @@ pub(super) fn python(value: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choice::Choice;
     use crate::config::{NormPlacement, WeightTying};
     fn code(layout: Layout, config: &TransformerConfig, has_positions: bool) -> String {
         let model = PythonModel {
@@ -110,6 +111,16 @@ mod tests {
             path: Path::new("a.safetensors"),
         };
         layout.python(&model).unwrap_or_default()
+    }
+
+    #[test]
+    fn no_two_activations_have_the_same_module() {
+        let plain = Activation::ALL.iter().filter(|it| !it.is_gated());
+        let mut modules: Vec<_> = plain.map(|&activation| module_of(activation)).collect();
+        let all = modules.len();
+        modules.sort_unstable();
+        modules.dedup();
+        assert_eq!(modules.len(), all);
     }
 
     #[test]
