@@ -82,7 +82,7 @@
 //! | module | contents |
 //! |---|---|
 //! | crate root | [`TransformerConfig`] and its [`Choice`]s, errors |
-//! | crate root | [`AttentionMask`], [`Vocabulary`], [`pad_sequences`] |
+//! | crate root | [`AttentionMask`], [`Vocabulary`], [`pad_sequences`], [`batches_by_length`] |
 //! | [`position`] | sinusoidal, learned, rotary, relative and ALiBi positional encoding |
 //! | [`norm`] | layer normalisation and RMS normalisation |
 //! | [`embedding`] | the input layer: embedding and positions |
@@ -143,7 +143,7 @@ pub use mask::AttentionMask;
 pub use memory::{DecoderCache, LayerCache, Memory};
 pub use model::Transformer;
 pub use norm::LayerNorm;
-pub use sequence::{IGNORE_INDEX, check_sequences, pad_sequences};
+pub use sequence::{IGNORE_INDEX, batches_by_length, check_sequences, pad_sequences};
 pub use trace::LayerTrace;
 pub use vocabulary::{Vocabulary, VocabularyError};
 

@@ -1,4 +1,4 @@
-//! Checks of token ids, and padding of token sequences into one tensor.
+//! Checks of token ids, batches of similar lengths, and padding of token sequences into one tensor.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -39,6 +39,42 @@ pub fn pad_sequences(
         ids.extend(std::iter::repeat_n(padding, length - sequence.len()));
     }
     Tensor::from_data(TensorData::new(ids, [sequences.len(), length]), device)
+}
+
+/// Divides sequences, or pairs of a source and a target, into batches of similar lengths, so that
+/// little is padded.
+///
+/// `lengths` has the lengths of each, 0 for what there is not. Returns the indices of each batch. The
+/// shortest come first, by the longer side and then by the source. A batch has at most `max_sequences`
+/// sequences and, unless it has only one, `max_tokens` tokens on its longer side, padding included.
+///
+/// ```
+/// use transformer::batches_by_length;
+///
+/// let lengths = [9, 2, 5, 3, 9, 4].map(|length| [length, 0]);
+/// assert_eq!(batches_by_length(&lengths, 2, usize::MAX), [[1, 3], [5, 2], [0, 4]]);
+/// assert_eq!(batches_by_length(&lengths, 6, 12), [vec![1, 3, 5], vec![2], vec![0], vec![4]]);
+/// ```
+pub fn batches_by_length(
+    lengths: &[[usize; 2]],
+    max_sequences: usize,
+    max_tokens: usize,
+) -> Vec<Vec<usize>> {
+    let longer = |index: usize| lengths[index][0].max(lengths[index][1]);
+    let mut indices: Vec<usize> = (0..lengths.len()).collect();
+    indices.sort_by_key(|&index| (longer(index), lengths[index][0]));
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    for index in indices {
+        let fits = |batch: &Vec<usize>| {
+            let sequences = batch.len() + 1;
+            sequences <= max_sequences && sequences * longer(index) <= max_tokens
+        };
+        match batches.last_mut().filter(|batch| fits(batch)) {
+            Some(batch) => batch.push(index),
+            None => batches.push(vec![index]),
+        }
+    }
+    batches
 }
 
 /// Checks that a model can process token ids, for example ids that a user supplies.

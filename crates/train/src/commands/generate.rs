@@ -167,17 +167,11 @@ impl Window {
         if group.size() == 1 {
             return own;
         }
-        let all = group.gather_values(&own.as_ref().ok().cloned());
-        let mut outputs = own.map(|_| Vec::new())?;
-        for (requests, part) in self.0.iter().zip(all) {
-            // Requests that failed in another process are predicted again, so that this process
-            // returns the same error.
-            outputs.extend(match part {
-                Some(part) => part,
-                None => predictor.predict_in_batches(requests, batch_size, &mut |_| ())?,
-            });
-        }
-        Ok(outputs)
+        let all = group.gather_values(&own.as_ref().cloned().map_err(|error| format!("{error:#}")));
+        // An error of this process keeps its kind.
+        own?;
+        let parts: Result<Vec<Vec<String>>, String> = all.into_iter().collect();
+        Ok(parts.map_err(anyhow::Error::msg)?.concat())
     }
 }
 

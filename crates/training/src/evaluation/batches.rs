@@ -1,5 +1,7 @@
 //! Batches of examples for an evaluation.
 
+use transformer::batches_by_length;
+
 use crate::collective::Collective;
 use crate::data::Example;
 
@@ -28,40 +30,11 @@ pub(super) fn batches(
     size: Option<usize>,
     group: &dyn Collective,
 ) -> impl Iterator<Item = Vec<usize>> {
-    let length = |example: &Example| example.source.len().max(example.target.len());
-    let mut indices: Vec<usize> = (0..examples.len()).collect();
-    indices.sort_by_key(|&index| (length(&examples[index]), examples[index].source.len()));
-    let mut batches: Vec<Vec<usize>> = Vec::new();
-    for index in indices {
-        let max_rows = size.unwrap_or(rows(length(&examples[index]) * vocab_size));
-        match batches.last_mut() {
-            Some(batch) if batch.len() < max_rows => batch.push(index),
-            _ => batches.push(vec![index]),
-        }
-    }
+    let lengths = examples.iter().map(|it| [it.source.len(), it.target.len()]);
+    let lengths: Vec<[usize; 2]> = lengths.collect();
+    let batches = match size {
+        Some(size) => batches_by_length(&lengths, size, usize::MAX),
+        None => batches_by_length(&lengths, ROWS, NUMBERS / vocab_size),
+    };
     batches.into_iter().skip(group.rank()).step_by(group.size())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::collective::Alone;
-
-    #[test]
-    fn batches_have_similar_lengths_and_few_logits() {
-        let example = |length: usize| Example {
-            source: vec![3; length],
-            target: vec![3; 2],
-        };
-        let lengths = [9, 2, 5, 3, 9, 4];
-        let examples: Vec<Example> = lengths.into_iter().map(example).collect();
-        let of = |vocab_size, size| -> Vec<Vec<usize>> {
-            batches(&examples, vocab_size, size, &Alone).collect()
-        };
-        assert_eq!(of(10, Some(2)), [[1, 3], [5, 2], [0, 4]]);
-        assert_eq!(of(10, None).len(), 1);
-        // With this vocabulary size, a batch may have at most 16 tokens, padding included.
-        let found = of(NUMBERS / 16, None);
-        assert_eq!(found, [vec![1, 3, 5], vec![2], vec![0], vec![4]]);
-    }
 }

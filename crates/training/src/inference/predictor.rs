@@ -1,12 +1,11 @@
 //! Generates outputs, or scores given targets, for lines of text.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use transformer::Transformer;
 use transformer::generate::{GenerateError, Hypothesis, TargetScore};
+use transformer::{Transformer, batches_by_length};
 
 use super::input::Line;
 use super::records::{Alignment, Rejected, Score, Target, Targets, one_line, to_line};
@@ -126,47 +125,50 @@ impl<'a> Predictor<'a> {
         batch_size: usize,
         report: &mut dyn FnMut(usize),
     ) -> Result<Vec<String>> {
-        let mut order: Vec<usize> = (0..requests.len()).collect();
-        if !self.is_sampled() {
-            // The longest come first, so that a lack of memory shows at once.
-            let lengths = |request: &Request| (request.source.len(), request.target.len());
-            order.sort_by_key(|&index| Reverse(lengths(&requests[index])));
-        }
-        let sorted: Vec<&Request> = order.iter().map(|&index| &requests[index]).collect();
-        let mut results = Vec::with_capacity(requests.len());
-        let mut rest = &sorted[..];
-        while let [first, ..] = rest {
-            let most = (BATCH_TOKENS / first.source.len()).clamp(1, batch_size);
-            let pairs = rest.windows(2).take(most - 1);
-            let n = 1 + pairs
-                .take_while(|pair| self.can_share_a_search(pair[0], pair[1]))
-                .count();
-            let requests;
-            (requests, rest) = rest.split_at(n);
-            match &self.work {
-                Work::Generate(generation) => {
-                    let outputs = self.generate(requests, generation)?;
-                    let alignments = if generation.alignments {
-                        self.align(requests, &outputs)?
-                    } else {
-                        vec![None; requests.len()]
-                    };
-                    let outputs = outputs.into_iter().zip(alignments);
-                    for (request, (outputs, alignments)) in requests.iter().zip(outputs) {
-                        results.push(self.targets(request, outputs, alignments)?);
-                    }
+        let batches: Vec<Vec<usize>> = if self.is_sampled() {
+            let indices: Vec<usize> = (0..requests.len()).collect();
+            indices.chunks(batch_size).map(<[_]>::to_vec).collect()
+        } else {
+            let lengths = requests.iter().map(|it| [it.source.len(), it.target.len()]);
+            let lengths: Vec<[usize; 2]> = lengths.collect();
+            batches_by_length(&lengths, batch_size, BATCH_TOKENS)
+        };
+        let mut results = vec![String::new(); requests.len()];
+        // The longest come first, so that a lack of memory shows at once.
+        for batch in batches.into_iter().rev() {
+            for indices in batch.chunk_by(|&a, &b| self.can_share(&requests[a], &requests[b])) {
+                let requests: Vec<&Request> = indices.iter().map(|&it| &requests[it]).collect();
+                for (index, result) in indices.iter().zip(self.results(&requests)?) {
+                    results[*index] = result;
                 }
-                Work::Score => {
-                    for (request, score) in requests.iter().zip(self.score(requests)?) {
-                        results.push(self.score_line(request, &score)?);
-                    }
-                }
+                report(indices.len());
             }
-            report(n);
         }
-        let mut results: Vec<_> = order.into_iter().zip(results).collect();
-        results.sort_unstable_by_key(|(index, _)| *index);
-        Ok(results.into_iter().map(|(_, text)| text).collect())
+        Ok(results)
+    }
+
+    /// Returns the results of requests that can share a search.
+    fn results(&self, requests: &[&Request]) -> Result<Vec<String>> {
+        match &self.work {
+            Work::Generate(generation) => {
+                let outputs = self.generate(requests, generation)?;
+                let alignments = if generation.alignments {
+                    self.align(requests, &outputs)?
+                } else {
+                    vec![None; requests.len()]
+                };
+                let outputs = requests.iter().zip(outputs).zip(alignments);
+                outputs
+                    .map(|((request, outputs), all)| self.targets(request, outputs, all))
+                    .collect()
+            }
+            Work::Score => {
+                let scores = requests.iter().zip(self.score(requests)?);
+                scores
+                    .map(|(request, score)| self.score_line(request, &score))
+                    .collect()
+            }
+        }
     }
 
     /// Passes the text of an output to `print` token by token, and then a line break. This text is
@@ -277,7 +279,7 @@ impl<'a> Predictor<'a> {
     /// Returns whether one search can decode two consecutive requests. Their outputs must have the
     /// same maximum length. If tokens are sampled, the line numbers must also be consecutive,
     /// because a search derives the random draws from line numbers that increase by one per source.
-    fn can_share_a_search(&self, a: &Request, b: &Request) -> bool {
+    fn can_share(&self, a: &Request, b: &Request) -> bool {
         let is_next = !self.is_sampled() || a.line + 1 == b.line;
         is_next && self.max_output(a) == self.max_output(b)
     }
