@@ -1,23 +1,25 @@
 //! Models of the library `transformers` that have one stack, as it saves them, through public
-//! functions only: GPT-2, Llama and BERT, as folders and by rules. States and logits agree to 1e-5,
-//! and generation is the same.
+//! functions only: GPT-2, Llama and BERT, as folders and by rules, and the stacks of Whisper. States
+//! and logits agree to 1e-5, and generation is the same.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::module::Module;
-use burn::nn::{Embedding, EmbeddingConfig};
+use burn::nn::conv::{Conv1d, Conv1dConfig};
+use burn::nn::{Embedding, EmbeddingConfig, PaddingConfig1d};
+use burn::tensor::activation::gelu;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde_json::Value;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 use transformer::weights::{
     Contents, Dtype, ImportOptions, Imported, Layout, ModelFolder, Parameters, PythonModel, Rules,
-    Stacks, WeightsFile, export, hugging_face_config, import, metadata, parameters,
-    read_generation, to_bytes, to_bytes_with,
+    Stacks, WeightsError, WeightsFile, export, hugging_face_config, hugging_face_generation,
+    import, metadata, parameters, read_generation, to_bytes, to_bytes_with, with_parameters,
 };
 use transformer::{
     Activation, AttentionConfig, AttentionMask, ConfigError, Decoder, DecoderConfig, Encoder,
-    EncoderConfig, NormConfig, NormKind, NormPlacement, Positions, pad_sequences,
+    EncoderConfig, Memory, NormConfig, NormKind, NormPlacement, Positions, pad_sequences,
 };
 
 const VOCAB: usize = 31;
@@ -59,6 +61,18 @@ fn reread(tensors: &Parameters, stacks: Option<&Stacks>, options: &ImportOptions
 
 fn rows(about: &Value, name: &str) -> Vec<Vec<u32>> {
     serde_json::from_value(about[name].clone()).unwrap()
+}
+
+/// Returns what is imported of a folder whose `config.json` has another value.
+fn with_setting(name: &str, key: &str, value: &str) -> Result<Imported, WeightsError> {
+    let path = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(folder(name).join("config.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config[key] = serde_json::from_str(value).unwrap();
+    fs::write(path.path().join("config.json"), config.to_string()).unwrap();
+    let weights = "model.safetensors";
+    fs::copy(folder(name).join(weights), path.path().join(weights)).unwrap();
+    ModelFolder::open(path.path()).and_then(|folder| folder.import())
 }
 
 /// Compares the real positions of `[B, T, N]` with rows of `T * N` values.
@@ -319,6 +333,191 @@ fn a_folder_of_bert_is_read_without_rules() {
     assert_close(states.narrow(0, 1, 2), &expected.into());
 }
 
+/// What stands before the encoder of Whisper.
+#[derive(Module, Debug)]
+struct Convolutions {
+    conv1: Conv1d,
+    conv2: Conv1d,
+}
+
+/// Returns the states of Whisper's encoder for spectrograms `[B, N, 2 S]`.
+fn states_of_sound(imported: &Imported, spectrograms: Tensor<3>) -> Tensor<3> {
+    let device = spectrograms.device();
+    let given: Parameters = (imported.others.iter())
+        .map(|(name, data)| (name.replace("encoder.", ""), data.clone()))
+        .collect();
+    let conv = |name: &str, stride| {
+        let shape = given[name].shape();
+        let conv = Conv1dConfig::new(shape[1], shape[0], 3).with_stride(stride);
+        conv.with_padding(PaddingConfig1d::Explicit(1, 1))
+            .init(&device)
+    };
+    let convolutions = Convolutions {
+        conv1: conv("conv1.weight", 1),
+        conv2: conv("conv2.weight", 2),
+    };
+    let Convolutions { conv1, conv2 } = with_parameters(&convolutions, given).unwrap();
+    let x = gelu(conv2.forward(gelu(conv1.forward(spectrograms))));
+    let encoder = imported.encoder(&device).unwrap();
+    encoder.forward_vectors(x.swap_dims(1, 2), None)
+}
+
+/// Returns the spectrograms of a file about Whisper, which have two frames for each position.
+fn spectrograms(imported: &Imported, about: &Value) -> Tensor<3> {
+    let rows: Vec<Vec<f32>> = serde_json::from_value(about["features"].clone()).unwrap();
+    let encoder = imported.stacks.encoder.as_ref().unwrap();
+    let n_frames = 2 * encoder.input.positions.max_len;
+    let shape = [rows.len(), rows[0].len() / n_frames, n_frames];
+    Tensor::from_data(TensorData::new(rows.concat(), shape), &Device::flex())
+}
+
+/// The environment variable `WHISPER` names another folder, beside which is a file as
+/// `whisper.json`. `.ci/published.py` writes one.
+#[test]
+fn stacks_of_whisper_compute_what_transformers_computes() {
+    let device = Device::flex();
+    let path = std::env::var_os("WHISPER").map_or(folder("whisper"), PathBuf::from);
+    let about = fs::read(path.with_extension("json")).unwrap();
+    let about: Value = serde_json::from_slice(&about).unwrap();
+    let imported = ModelFolder::open(&path).unwrap().import().unwrap();
+    assert_eq!(imported.layout, Layout::Whisper);
+    assert_eq!(imported.warnings, [""; 0]);
+    let states = states_of_sound(&imported, spectrograms(&imported, &about));
+    let decoder = imported.decoder(&device).unwrap();
+    let ids = pad_sequences(&rows(&about, "rows"), 0, &device);
+    let memory = Memory::from(states.clone());
+    let logits = decoder.forward(ids, Some(&memory), &mut decoder.new_cache());
+    for (what, found) in [("states", states), ("logits", logits)] {
+        let expected: Vec<Vec<f32>> = serde_json::from_value(about[what].clone()).unwrap();
+        let (found, expected) = (found.into_data(), expected.concat());
+        assert_eq!(found.num_elements(), expected.len());
+        let pairs = found.iter::<f32>().zip(&expected);
+        let difference = pairs.fold(0.0, |most: f32, (a, b)| most.max((a - b).abs()));
+        let largest = expected.iter().fold(1.0, |most: f32, x| most.max(x.abs()));
+        println!("{what}: up to {largest}, differ by at most {difference}");
+        assert!(difference <= 1e-5 * largest, "{what}: {difference}");
+    }
+}
+
+#[test]
+fn whisper_generates_what_transformers_generates() {
+    let (_, about) = model("whisper");
+    let imported = imported("whisper");
+    let mut defaults = read_generation(folder("whisper"), &imported.stacks).unwrap();
+    assert_eq!((defaults.bos_id, defaults.eos_id), (27, Some(EOS)));
+    assert_eq!(defaults.prefix, [28, 29, 30]);
+    assert_eq!(defaults.forbidden, [27, 28, 29, 30]);
+    assert_eq!(defaults.forbidden_first, [9, EOS]);
+    let memory = Memory::from(states_of_sound(&imported, spectrograms(&imported, &about)));
+    let decoder = imported.decoder(&Device::flex()).unwrap();
+    let prompts = [&defaults.prefix, &defaults.prefix].map(Vec::clone);
+    for width in [1, 3] {
+        defaults.beam = Some((width, LengthPenalty::Power { alpha: 1.0 }));
+        let config = defaults.config(31);
+        let found = decoder.complete(&memory, &prompts, &config).unwrap();
+        let found: Vec<_> = (found.iter())
+            .map(|found| found[0].tokens[3..].to_vec())
+            .collect();
+        assert_eq!(
+            found,
+            rows(&about, &format!("beam {width}")),
+            "beam {width}"
+        );
+    }
+}
+
+#[test]
+fn tokens_before_a_text_of_whisper_are_those_of_the_folder() {
+    let imported = imported("whisper");
+    let path = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(folder("whisper").join("generation_config.json")).unwrap();
+    let original: Value = serde_json::from_str(&text).unwrap();
+    fs::write(path.path().join("config.json"), "{}").unwrap();
+    let read = |fields: &Value| {
+        let file = path.path().join("generation_config.json");
+        fs::write(file, fields.to_string()).unwrap();
+        read_generation(path.path(), &imported.stacks)
+    };
+    for (name, value, expected) in [
+        ("forced_decoder_ids", "[[1,25],[2,26]]", vec![25, 26, 30]),
+        ("forced_decoder_ids", "null", vec![28, 29, 30]),
+        ("language", "\"en\"", vec![28, 29, 30]),
+        ("lang_to_id", "null", vec![29, 30]),
+        ("no_timestamps_token_id", "29", vec![28, 29]),
+    ] {
+        let mut fields = original.clone();
+        fields[name] = serde_json::from_str(value).unwrap();
+        let defaults = read(&fields).unwrap();
+        assert_eq!(defaults.prefix, expected, "{name} {value}");
+        let again = read(&hugging_face_generation(&defaults).into()).unwrap();
+        assert_eq!(again, defaults, "{name} {value}");
+    }
+    for (name, value, expected) in [
+        (
+            "language",
+            "\"german\"",
+            "language german, but only a name of lang_to_id is supported",
+        ),
+        (
+            "forced_decoder_ids",
+            "[[2,5]]",
+            "forced_decoder_ids [[2,5]], but only the indices from 1 on",
+        ),
+        ("forced_decoder_ids", "[[1,31]]", "only a token below 31"),
+        ("return_timestamps", "true", "true, but only false"),
+    ] {
+        let mut fields = original.clone();
+        fields[name] = serde_json::from_str(value).unwrap();
+        let error = read(&fields).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn files_of_whisper_are_only_read() {
+    let (file, _) = model("whisper");
+    let expected = imported("whisper");
+    let options = ImportOptions {
+        n_heads: Some(6),
+        n_decoder_heads: Some(4),
+        ..Default::default()
+    };
+    let mut tensors: Parameters = (file.tensors().keys())
+        .map(|name| (name.clone(), file.read(name).unwrap()))
+        .collect();
+    let found = reread(&tensors, None, &options);
+    assert_eq!(found.layout, Layout::Whisper);
+    assert_eq!(found.parameters, expected.parameters);
+    assert_eq!(found.others, expected.others);
+
+    let bias = tensors.remove("model.encoder.conv2.bias").unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = |tensors: &Parameters| {
+        fs::write(file.path(), to_bytes(tensors).unwrap()).unwrap();
+        let error = import(&WeightsFile::open(file.path()).unwrap(), &options);
+        error.unwrap_err().to_string()
+    };
+    assert_eq!(error(&tensors), "has no tensor encoder.conv2.bias");
+    tensors.insert("model.encoder.conv2.bias".into(), bias);
+    let weight = TensorData::zeros::<f32, _>([24, 24]);
+    tensors.insert("model.encoder.conv2.weight".into(), weight);
+    let shapes = "encoder.conv2.weight has the shape [24, 24], but must have [24, 24, 3]";
+    assert!(error(&tensors).contains(shapes));
+
+    let (stacks, own) = (&expected.stacks, &expected.parameters);
+    let refused = export(stacks, Contents::Model, own, Layout::Whisper, false);
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "the model has stacks without the part that makes vectors of sound, which the layout \
+         whisper cannot represent"
+    );
+    assert_eq!(hugging_face_config(stacks, Layout::Whisper), None);
+    let native = export(stacks, Contents::Model, own, Layout::Native, false).unwrap();
+    let again = reread(&native, Some(stacks), &ImportOptions::default());
+    assert_eq!(again.stacks, expected.stacks);
+    assert_eq!(again.parameters, expected.parameters);
+}
+
 #[test]
 fn a_file_without_its_folder_is_recognised() {
     for (name, layout, _) in FAMILIES {
@@ -462,6 +661,10 @@ fn a_stack_is_no_whole_model() {
             "bert",
             "is not a whole model: model_type bert is an encoder alone",
         ),
+        (
+            "whisper",
+            "is not a model of text: the encoder of model_type whisper takes vectors of sound",
+        ),
     ] {
         let error = imported(name).transformer(&Device::flex()).unwrap_err();
         assert_eq!(error.to_string(), expected);
@@ -550,16 +753,33 @@ fn settings_that_would_change_the_outputs_are_refused() {
             "but only \"absolute\"",
         ),
         ("bert", "is_decoder", "true", "true, but only false"),
+        ("whisper", "scale_embedding", "true", "true, but only false"),
+        (
+            "whisper",
+            "encoder_ffn_dim",
+            "28",
+            "has weights with d_ff of the encoder 20, but config.json has 28",
+        ),
+        (
+            "whisper",
+            "max_source_positions",
+            "11",
+            "has weights with source positions 10, but config.json has 11",
+        ),
+        (
+            "whisper",
+            "max_target_positions",
+            "10",
+            "has weights with target positions 32, but config.json has 10",
+        ),
+        (
+            "whisper",
+            "encoder_attention_heads",
+            "5",
+            "has a config.json of an invalid model: n_heads is 5",
+        ),
     ] {
-        let path = tempfile::tempdir().unwrap();
-        let text = fs::read_to_string(folder(name).join("config.json")).unwrap();
-        let mut config: Value = serde_json::from_str(&text).unwrap();
-        config[key] = serde_json::from_str(value).unwrap();
-        fs::write(path.path().join("config.json"), config.to_string()).unwrap();
-        let weights = "model.safetensors";
-        fs::copy(folder(name).join(weights), path.path().join(weights)).unwrap();
-        let result = ModelFolder::open(path.path()).and_then(|folder| folder.import());
-        let error = result.unwrap_err().to_string();
+        let error = with_setting(name, key, value).unwrap_err().to_string();
         assert!(error.contains(expected), "{name}, {key}: {error}");
         if expected.contains("but only") {
             assert!(error.contains(&format!("with {key} ")), "{error}");

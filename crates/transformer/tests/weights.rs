@@ -167,10 +167,10 @@ fn small() -> TransformerConfig {
 }
 
 /// Returns configurations of whole models that a layout can represent. `models.rs` tests the
-/// layouts of a stack alone.
+/// layouts of a stack alone, and Whisper.
 fn configs(layout: Layout) -> Vec<TransformerConfig> {
     let base = match layout {
-        Layout::Gpt2 | Layout::Llama | Layout::Bert => return Vec::new(),
+        Layout::Gpt2 | Layout::Llama | Layout::Bert | Layout::Whisper => return Vec::new(),
         Layout::Labml => small().with_norm_placement(NormPlacement::Pre),
         Layout::Annotated => small()
             .with_norm_placement(NormPlacement::Pre)

@@ -67,13 +67,32 @@ impl Recognised {
                 decoder.final_norm = None;
             }
             decoder.cross_attention = self.shows(".cross_attention.");
+            if let Some(n_heads) = options.n_decoder_heads {
+                decoder.layer.attention.n_heads = n_heads;
+            }
         }
-        if let Some(base) = options.rotary_base {
-            for (_, input, _) in stacks.parts_mut() {
+        for (stack, input, layer) in stacks.parts_mut() {
+            layer.feed_forward.d_ff = self.d_ff(file, stack);
+            if let Some(base) = options.rotary_base {
                 input.positions.rotary_base = base;
             }
         }
         Ok(stacks)
+    }
+
+    /// Returns the shape of a parameter's tensor, and its arrangement.
+    fn shape<'a>(&self, file: &'a WeightsFile, ours: &str) -> Option<(&'a [usize], Kind)> {
+        let mut found = self.found.iter();
+        let (rule, name) = found.find(|(rule, name)| rule.ours == ours && name.is_some())?;
+        Some((&file.tensors[name.as_ref()?].shape, rule.kind))
+    }
+
+    /// Returns the inner width of a stack's feed-forward networks.
+    fn d_ff(&self, file: &WeightsFile, stack: &str) -> usize {
+        match self.shape(file, &format!("{stack}.layers.0.feed_forward.w_2.weight")) {
+            Some((&[_, d_ff], Kind::Linear)) | Some((&[d_ff, _], _)) => d_ff,
+            _ => 0,
+        }
     }
 
     /// Returns whether the file has a parameter whose name has this part.
@@ -89,13 +108,7 @@ impl Recognised {
         file: &WeightsFile,
         options: &ImportOptions,
     ) -> Result<TransformerConfig, WeightsError> {
-        let shape = |ours: &str| -> Option<(&[usize], Kind)> {
-            let (rule, name) = self
-                .found
-                .iter()
-                .find(|(rule, name)| rule.ours == ours && name.is_some())?;
-            Some((&file.tensors[name.as_ref()?].shape, rule.kind))
-        };
+        let shape = |ours: &str| self.shape(file, ours);
         let first = |ours: &str| shape(ours).and_then(|(shape, _)| shape.first().copied());
         let vocab_size = |stack: &str| first(&format!("{stack}.input.embedding.weight"));
         let stack = if self.contents.has()[0] {
@@ -122,10 +135,6 @@ impl Recognised {
             .or(columns("encoder"))
             .or(first(&of_layer("self_attention_residual.norm.gamma")))
             .unwrap_or(0);
-        config.d_ff = match shape(&of_layer("feed_forward.w_2.weight")) {
-            Some((&[_, d_ff], Kind::Linear)) | Some((&[d_ff, _], _)) => d_ff,
-            _ => 0,
-        };
         let [n_encoder_layers, n_decoder_layers] = self.n_layers;
         let n_layers = n_encoder_layers.max(n_decoder_layers);
         let or_other = |n| if n == 0 { n_layers } else { n };

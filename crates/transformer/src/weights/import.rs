@@ -39,7 +39,8 @@ pub struct Imported {
     ///
     /// BERT has those of `pooler` and `embeddings.token_type_embeddings.weight`. The encoder's
     /// positions include the embedding of token type 0, and the rows here are those of each type
-    /// less that of type 0.
+    /// less that of type 0. Whisper has weights and biases of its convolutions, `encoder.conv1` and
+    /// `encoder.conv2`.
     pub others: Parameters,
     /// Messages for the user about skipped tensors, objects and settings, and about missing biases.
     pub warnings: Vec<String>,
@@ -50,7 +51,8 @@ impl Imported {
     ///
     /// # Errors
     ///
-    /// The file holds a single stack, or stacks that differ in more than their depth.
+    /// The file holds a single stack, or stacks that differ in more than their depth, or the encoder
+    /// takes vectors.
     pub fn config(&self) -> Result<TransformerConfig, WeightsError> {
         self.check_whole()?;
         let differ =
@@ -59,12 +61,16 @@ impl Imported {
     }
 
     fn check_whole(&self) -> Result<(), WeightsError> {
-        if self.contents == Contents::Model {
-            return Ok(());
-        }
         let (layout, contents) = (self.layout, self.contents);
-        Err(WeightsError::File(match layout.family().contents {
-            Contents::Model => format!("holds {contents}, not a whole model"),
+        let family = layout.family();
+        Err(WeightsError::File(match (contents, family.vectors_of) {
+            (Contents::Model, None) => return Ok(()),
+            (Contents::Model, Some(what)) => format!(
+                "is not a model of text: the encoder of model_type {layout} takes vectors of {what}"
+            ),
+            _ if family.contents == Contents::Model => {
+                format!("holds {contents}, not a whole model")
+            }
             _ => format!("is not a whole model: model_type {layout} is {contents}"),
         }))
     }
@@ -73,7 +79,8 @@ impl Imported {
     ///
     /// # Errors
     ///
-    /// The file holds a single stack, or its tensors do not fit the configuration.
+    /// The file holds a single stack, the encoder takes vectors, or tensors do not fit the
+    /// configuration.
     pub fn transformer(self, device: &Device) -> Result<Transformer, WeightsError> {
         self.check_whole()?;
         let zeros = &mut Init::zeros(device);
@@ -88,16 +95,16 @@ impl Imported {
     /// Builds the encoder with the imported weights.
     ///
     /// The encoder has no embedding table if the file has none for the encoder, or if both stacks
-    /// of the model share one.
+    /// of the model share one. That of Whisper takes vectors.
     ///
     /// # Errors
     ///
     /// The file holds a decoder alone, or its tensors do not fit the configuration.
-    pub fn encoder(self, device: &Device) -> Result<Encoder, WeightsError> {
-        let own = self.stack("encoder.");
-        match self.stacks.encoder {
+    pub fn encoder(&self, device: &Device) -> Result<Encoder, WeightsError> {
+        match &self.stacks.encoder {
             Some(config) => {
-                with_parameters(&Encoder::build(&config, &mut Init::zeros(device)), own)
+                let encoder = Encoder::build(config, &mut Init::zeros(device));
+                with_parameters(&encoder, self.stack("encoder."))
             }
             None => Err(WeightsError::File(format!("holds {}", self.contents))),
         }
@@ -108,11 +115,11 @@ impl Imported {
     /// # Errors
     ///
     /// The file holds an encoder alone, or its tensors do not fit the configuration.
-    pub fn decoder(self, device: &Device) -> Result<Decoder, WeightsError> {
-        let own = self.stack("decoder.");
-        match self.stacks.decoder {
+    pub fn decoder(&self, device: &Device) -> Result<Decoder, WeightsError> {
+        match &self.stacks.decoder {
             Some(config) => {
-                with_parameters(&Decoder::build(&config, &mut Init::zeros(device)), own)
+                let decoder = Decoder::build(config, &mut Init::zeros(device));
+                with_parameters(&decoder, self.stack("decoder."))
             }
             None => Err(WeightsError::File(format!("holds {}", self.contents))),
         }

@@ -31,6 +31,8 @@ pub enum Layout {
     /// BERT in Hugging Face's library, with names such as
     /// `encoder.layer.0.attention.self.query.weight`: an encoder alone.
     Bert,
+    /// Whisper in Hugging Face's library: Marian's names, and also `model.encoder.conv1.weight`.
+    Whisper,
     /// BART and mBART in Hugging Face's library: Marian's names, and also
     /// `model.encoder.layernorm_embedding.weight`.
     Bart,
@@ -57,6 +59,7 @@ choices!(Layout, "layout", {
     Gpt2: "gpt2", "Hugging Face's GPT-2: transformer.h.0.attn.c_attn";
     Llama: "llama", "Hugging Face's Llama: model.layers.0.mlp.gate_proj";
     Bert: "bert", "Hugging Face's BERT: encoder.layer.0.attention.self.query";
+    Whisper: "whisper", "Hugging Face's Whisper: model.encoder.conv1";
     Bart: "bart", "Hugging Face's BART and mBART: model.encoder.layernorm_embedding";
     M2m100: "m2m100", "Hugging Face's M2M100, NLLB and Pegasus: model.encoder.layer_norm";
     Marian: "marian", "Hugging Face's Marian: model.encoder.layers.0.self_attn.q_proj";

@@ -6,7 +6,8 @@
 //! `pytorch`, and [`export`] returns parameters in their layouts. [`Layout`] lists the layouts, each
 //! of a family of models, and [`Rules`] read files of any other names into any module.
 //! [`ModelFolder`] opens the folders of Hugging Face's families: T5, BART, mBART, M2M100, Marian and
-//! Pegasus are whole models, GPT-2 and Llama are decoders, BERT is an encoder.
+//! Pegasus are whole models, GPT-2 and Llama are decoders, BERT is an encoder, and Whisper has an
+//! encoder of sound.
 //!
 //! A module of your own that holds a model is saved as any Burn module is, by records or by
 //! burn-store, whose names of parameters are the same, or by names with [`parameters`],

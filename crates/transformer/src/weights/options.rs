@@ -19,6 +19,9 @@ pub struct ImportOptions {
     #[serde(skip)]
     pub layout: Option<Layout>,
     pub n_heads: Option<usize>,
+    /// Number of heads of the decoder, if it is not that of the encoder.
+    #[serde(skip)]
+    pub n_decoder_heads: Option<usize>,
     pub activation: Option<Activation>,
     pub norm_placement: Option<NormPlacement>,
     pub norm_variance: Option<NormVariance>,
@@ -59,6 +62,7 @@ impl ImportOptions {
         Self {
             layout: self.layout.or(others.layout),
             n_heads: self.n_heads.or(others.n_heads),
+            n_decoder_heads: self.n_decoder_heads.or(others.n_decoder_heads),
             activation: self.activation.or(others.activation),
             norm_placement: self.norm_placement.or(others.norm_placement),
             norm_variance: self.norm_variance.or(others.norm_variance),

@@ -49,11 +49,16 @@ pub(super) const IGNORES: &[&str] = &["coder.version", ".embed_positions.weights
 
 /// Returns the rules that BART, M2M100 and Marian have in common.
 pub(super) fn layers() -> Rules {
-    Rules::new()
+    inner_layers()
         .embeddings("model.shared.weight", "model.{s}.embed_tokens.weight")
-        .positions(&["model.{s}.embed_positions.weight"], "{s}", None)
         .generator("lm_head.weight")
         .vector("final_logits_bias", "decoder.generator.bias", 1)
+}
+
+/// Returns the rules for positions and layers, which Whisper has, too.
+pub(super) fn inner_layers() -> Rules {
+    Rules::new()
+        .positions(&["model.{s}.embed_positions.weight"], "{s}", None)
         .within("model.{s}.layers.{i}.", "{s}.layers.{i}.")
         .packed(
             &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],

@@ -19,6 +19,7 @@ mod paper;
 mod python;
 mod t5;
 mod torch_nn;
+mod whisper;
 
 use std::fmt;
 
@@ -58,9 +59,12 @@ pub(in crate::weights) struct Family {
     pub mark: Option<&'static str>,
     /// Parts of the names of tensors that the library itself ignores.
     pub ignores: &'static [&'static str],
+    /// What the vectors are made of that the encoder takes instead of tokens; `None` for tokens. The
+    /// caller computes the vectors by tensors that belong to no stack, so that files are only read.
+    pub vectors_of: Option<&'static str>,
     /// Parts of the names of tensors that belong to no stack, and are left to the caller.
     pub others: &'static [&'static str],
-    /// Adds what a stack can compute of those tensors to the parameters.
+    /// Checks those tensors, and adds what a stack can compute of them to the parameters.
     pub fold: fn(&mut Parameters, &mut Parameters) -> Result<(), WeightsError>,
     /// Returns tensors that the library requires beside the parameters.
     pub added: fn(&Stacks) -> Parameters,
@@ -101,7 +105,7 @@ pub(in crate::weights) struct HuggingFace {
     pub neutral: &'static [&'static str],
     /// Returns the import options and the sizes that follow from the fields, given `model_type`.
     pub read: fn(&mut Fields, &str) -> Result<Described, WeightsError>,
-    /// Returns the fields of a model.
+    /// Returns the fields of a model; `null` if files of the family are only read.
     pub write: fn(&Stacks) -> Value,
 }
 
@@ -109,6 +113,11 @@ impl Family {
     /// Returns the stacks of a model of the family.
     pub fn stacks(&self, config: &TransformerConfig) -> Stacks {
         let mut stacks = Stacks::from(config).only(self.contents);
+        if self.vectors_of.is_some()
+            && let Some(encoder) = &mut stacks.encoder
+        {
+            encoder.input.vocab_size = None;
+        }
         if let Some(decoder) = &mut stacks.decoder {
             decoder.cross_attention = self.contents == Contents::Model;
         }
@@ -126,6 +135,7 @@ const PLAIN: Family = Family {
     core: "",
     mark: None,
     ignores: &[],
+    vectors_of: None,
     others: &[],
     fold: |_, _| Ok(()),
     added: |_| Parameters::new(),
@@ -160,6 +170,7 @@ impl Layout {
             Self::Gpt2 => &gpt2::FAMILY,
             Self::Llama => &llama::FAMILY,
             Self::Bert => &bert::FAMILY,
+            Self::Whisper => &whisper::FAMILY,
             Self::Bart => &bart::FAMILY,
             Self::M2m100 => &m2m100::FAMILY,
             Self::Marian => &marian::FAMILY,
@@ -258,6 +269,10 @@ impl Layout {
         if family.is_own {
             return None;
         }
+        if let Some(what) = family.vectors_of {
+            let value = format!("without the part that makes vectors of {what}");
+            return Some(("stacks", value));
+        }
         let config = &stacks.nearest();
         match family.contents {
             Contents::Decoder if contents != Contents::Decoder => {
@@ -339,10 +354,11 @@ mod tests {
             let contents = layout.family().contents;
             let stacks = layout.family().stacks(&config);
             let unsupported = layout.unsupported(&stacks, contents);
-            assert_eq!(unsupported, None, "{layout}");
+            let is_of_tokens = layout.family().vectors_of.is_none();
+            assert_eq!(unsupported.is_none(), is_of_tokens, "{layout}");
             let found = Layout::of_hugging_face(&config);
             let is_whole = layout.is_hugging_face() && contents == Contents::Model;
-            assert_eq!(found, is_whole.then_some(layout));
+            assert_eq!(found, (is_whole && is_of_tokens).then_some(layout));
             assert_eq!(config.validate(), Ok(()), "{layout}");
         }
     }

@@ -1,5 +1,6 @@
 //! The generation settings of a folder: `generation_config.json`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -17,10 +18,13 @@ const GENERATION: &str = "generation_config.json";
 const MAX_WIDTH: usize = 1024;
 
 /// Settings that are ignored. They concern sampling, padding, the way of computation and its
-/// maximum time, further results, or the file itself.
+/// maximum time, further results, timestamps of speech, or the file itself.
 const NEUTRAL: &[&str] = &[
     "_from_model_config",
+    "alignment_heads",
     "cache_implementation",
+    "is_multilingual",
+    "max_initial_timestamp_index",
     "max_time",
     "min_p",
     "output_attentions",
@@ -28,6 +32,7 @@ const NEUTRAL: &[&str] = &[
     "output_logits",
     "output_scores",
     "pad_token_id",
+    "prev_sot_token_id",
     "remove_invalid_values",
     "return_dict_in_generate",
     "temperature",
@@ -59,7 +64,6 @@ const UNSUPPORTED: &[&str] = &[
     "do_sample",
     "exponential_decay_length_penalty",
     "force_words_ids",
-    "forced_decoder_ids",
     "sequence_bias",
     "stop_strings",
 ];
@@ -146,6 +150,7 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
         return Err(fields.refuse(name, &json!(forced_last), &"eos_token_id"));
     }
     let forced_first: Option<u32> = fields.optional("forced_bos_token_id")?;
+    let speech = start_of_speech(fields)?;
     let suppressed = fields.ids("suppress_tokens")?;
     let suppressed_first = fields.ids("begin_suppress_tokens")?;
     let words: Option<Vec<Vec<u32>>> = fields.optional("bad_words_ids")?;
@@ -160,6 +165,7 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
         ("decoder_start_token_id", &[start_id][..]),
         ("eos_token_id", eos_id.as_slice()),
         ("forced_bos_token_id", forced_first.as_slice()),
+        ("forced_decoder_ids", &speech),
         ("suppress_tokens", &suppressed),
         ("begin_suppress_tokens", &suppressed_first),
         ("bad_words_ids", &bad_words),
@@ -225,7 +231,7 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
     }
     Ok(GenerateDefaults {
         beam: Some((width, LengthPenalty::Power { alpha })),
-        prefix: forced_first.into_iter().collect(),
+        prefix: forced_first.into_iter().chain(speech).collect(),
         forbidden: [suppressed, bad_words].concat(),
         forbidden_first: suppressed_first,
         no_repeat_ngram,
@@ -237,6 +243,50 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
         normalize_first: !renormalizes,
         ..GenerateDefaults::new(start_id, eos_id)
     })
+}
+
+/// Takes the tokens that follow the start token of a target of Whisper: language and task, which a
+/// model of English lacks, and `<|notimestamps|>`.
+///
+/// Whisper detects a language that is not given, and `transformers` then leaves out a task that is
+/// not given. Here, they are English and `transcribe`.
+fn start_of_speech(fields: &mut Fields) -> Result<Vec<u32>, WeightsError> {
+    fields.expect(&["return_timestamps"], json!(false))?;
+    let forced: Option<Vec<(usize, Option<u32>)>> = fields.optional("forced_decoder_ids")?;
+    let forced = forced.unwrap_or_default();
+    if (1..).zip(&forced).any(|(at, (index, _))| at != *index) {
+        let expected = "the indices from 1 on";
+        return Err(fields.refuse("forced_decoder_ids", &json!(forced), &expected));
+    }
+    let mut tokens: Vec<Option<u32>> = forced.into_iter().map(|(_, id)| id).collect();
+    let names = ["language", "task"];
+    let given: [Option<String>; 2] = [fields.optional(names[0])?, fields.optional(names[1])?];
+    if given.iter().any(Option::is_some) {
+        tokens.clear();
+    }
+    let usual = [("lang_to_id", "<|en|>"), ("task_to_id", "transcribe")];
+    for (index, (given, (table, usual))) in given.into_iter().zip(usual).enumerate() {
+        let ids: BTreeMap<String, u32> = fields.optional(table)?.unwrap_or_default();
+        if given.is_none() && ids.is_empty() {
+            continue;
+        }
+        let id = |name: &str| ids.get(name).or(ids.get(&format!("<|{name}|>"))).copied();
+        tokens.resize(tokens.len().max(index + 1), None);
+        tokens[index] = match given {
+            Some(given) => match id(&given) {
+                None => {
+                    let expected = format!("a name of {table}");
+                    return Err(fields.refuse(names[index], &given, &expected));
+                }
+                id => id,
+            },
+            None => tokens[index].or(id(usual)),
+        };
+    }
+    let last: Option<u32> = fields.optional("no_timestamps_token_id")?;
+    let mut tokens: Vec<u32> = tokens.into_iter().flatten().collect();
+    tokens.extend(last.filter(|last| tokens.last() != Some(last)));
+    Ok(tokens)
 }
 
 /// Returns the fields of `generation_config.json` for generation settings that
@@ -259,8 +309,15 @@ pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value
     if let LengthPenalty::Power { alpha } = penalty {
         set("length_penalty", alpha.into());
     }
-    if let [first] = defaults.prefix[..] {
-        set("forced_bos_token_id", first.into());
+    match &defaults.prefix[..] {
+        [] => {}
+        [first] => {
+            set("forced_bos_token_id", (*first).into());
+        }
+        tokens => {
+            let forced: Vec<(usize, &u32)> = (1..).zip(tokens).collect();
+            set("forced_decoder_ids", json!(forced));
+        }
     }
     for (name, ids) in [
         ("suppress_tokens", &defaults.forbidden),

@@ -37,7 +37,8 @@ const WEIGHTS: [&str; 4] = [
 ///
 /// The supported families are T5 (also T5 1.1, Flan-T5 and mT5), BART, mBART, M2M100 (also NLLB),
 /// Marian and Pegasus, the decoders GPT-2 and Llama, whose model
-/// [`Imported::decoder`](super::Imported::decoder) builds, and the encoder BERT.
+/// [`Imported::decoder`](super::Imported::decoder) builds, the encoder BERT, and both stacks of
+/// Whisper.
 ///
 /// ```no_run
 /// use burn::tensor::Device;
