@@ -1,9 +1,12 @@
 """Compares what the example `speech` hears with what transformers hears: published.py SPEECH FOLDER WAV..
 
-FOLDER has Whisper tiny.en as CTranslate2 converts it (`model.bin` in float16, `tokenizer.json`). It becomes a folder of
-transformers beside it, in f32 and in f16. Texts must be equal, greedily and with a beam of five.
+FOLDER has Whisper tiny.en as CTranslate2 converts it (`model.bin` in float16, `config.json`, `tokenizer.json`). It becomes
+a folder of transformers in it, `float32`, and one in `float16`. Texts must be equal, greedily and with a beam of five.
+`float32.json` has what transformers computes from the first recording, for `stacks_of_whisper_compute_what_transformers_computes`
+in `crates/transformer/tests/models.rs`.
 """
 
+import json
 import pathlib
 import shutil
 import struct
@@ -14,7 +17,7 @@ import wave
 import numpy as np
 import torch
 from tokenizers import Tokenizer
-from transformers import WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
+from transformers import GenerationConfig, WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
 
 WIDTH, LAYERS = 384, 4
 
@@ -74,9 +77,16 @@ def convert(folder):
     config = WhisperConfig(
         vocab_size=len(table), d_model=WIDTH, encoder_layers=LAYERS, decoder_layers=LAYERS, encoder_attention_heads=6,
         decoder_attention_heads=6, encoder_ffn_dim=1536, decoder_ffn_dim=1536, pad_token_id=50256, bos_token_id=50257,
-        eos_token_id=50256, decoder_start_token_id=50257, begin_suppress_tokens=[220, 50256],
+        eos_token_id=50256, decoder_start_token_id=50257,
     )
     model = WhisperForConditionalGeneration(config).eval()
+    settings = json.loads((folder / "config.json").read_text())
+    model.generation_config = GenerationConfig(
+        pad_token_id=50256, bos_token_id=50257, eos_token_id=50256, decoder_start_token_id=50257, max_length=448,
+        forced_decoder_ids=[[1, 50362]], no_timestamps_token_id=50362, is_multilingual=False, return_timestamps=False,
+        suppress_tokens=settings["suppress_ids"], begin_suppress_tokens=settings["suppress_ids_begin"],
+        alignment_heads=settings["alignment_heads"],
+    )
     model.load_state_dict(ours)
     return model
 
@@ -93,7 +103,6 @@ speech, folder, *sounds = sys.argv[1:]
 folder = pathlib.Path(folder)
 model, tokenizer = convert(folder), Tokenizer.from_file(str(folder / "tokenizer.json"))
 features = WhisperFeatureExtractor(80)
-prompt = torch.tensor([[50257, 50362]])
 wrong = 0
 for dtype in (torch.float32, torch.float16):
     kept = folder / str(dtype).removeprefix("torch.")
@@ -105,8 +114,14 @@ for dtype in (torch.float32, torch.float16):
         heard = subprocess.run([speech, *options, kept, *sounds], check=True, capture_output=True, text=True).stdout
         for sound, line in zip(sounds, heard.splitlines(), strict=True):
             inputs = features(samples(sound), sampling_rate=16000, return_tensors="pt").input_features
-            found = model.generate(inputs, decoder_input_ids=prompt, max_new_tokens=224, do_sample=False, num_beams=beams)
+            found = model.generate(inputs, num_beams=beams)
             expected = f"{sound}: {tokenizer.decode(found[0].tolist()).strip()}"
             print("  " if line == expected else "! ", dtype, beams, line)
             wrong += line != expected
+inputs = features(samples(sounds[0]), sampling_rate=16000, return_tensors="pt").input_features
+ids = torch.tensor([[50257, 50362, *model.generate(inputs)[0].tolist()]])
+with torch.no_grad():
+    found = model(inputs, decoder_input_ids=ids)
+about = {"features": inputs, "rows": ids, "states": found.encoder_last_hidden_state, "logits": found.logits}
+(folder / "float32.json").write_text(json.dumps({name: x.flatten(1).tolist() for name, x in about.items()}))
 sys.exit(wrong > 0)

@@ -12,7 +12,6 @@
 
 use std::error::Error;
 use std::f64::consts::PI;
-use std::path::Path;
 
 use burn::module::Module;
 use burn::nn::PaddingConfig1d;
@@ -21,13 +20,12 @@ use burn::tensor::activation::gelu;
 use burn::tensor::{Device, Tensor, TensorData};
 use hound::{SampleFormat, WavReader, WavSpec};
 use realfft::RealFftPlanner;
-use serde_json::Value;
 use tokenizers::Tokenizer;
-use transformer::generate::{EarlyStopping, GenerateConfig, LengthPenalty, Method};
-use transformer::weights::{Rules, WeightsFile};
-use transformer::{
-    Activation, Decoder, DecoderConfig, Encoder, EncoderConfig, Memory, NormPlacement, Positions,
+use transformer::generate::LengthPenalty;
+use transformer::weights::{
+    Imported, Layout, ModelFolder, Parameters, WeightsError, read_generation, with_parameters,
 };
+use transformer::{Decoder, Encoder, Memory};
 
 /// A random model, and a sound: see `whisper/make.py`.
 const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/whisper");
@@ -36,108 +34,61 @@ const RATE: u32 = 16_000;
 /// Samples in a window of the spectrogram, and from one window to the next.
 const WINDOW: usize = 400;
 const HOP: usize = 160;
-/// Samples of the 30 seconds that the model hears at once.
-const CHUNK: usize = 30 * RATE as usize;
-/// Frames of a spectrogram, of which the second convolution leaves every other one.
-const FRAMES: usize = CHUNK / HOP;
 
 /// Whisper (Radford et al. 2022): an encoder of the vectors that two convolutions make of a
 /// spectrogram, and a decoder of tokens.
-#[derive(Module, Debug)]
 struct Whisper {
-    conv1: Conv1d,
-    conv2: Conv1d,
+    convolutions: Convolutions,
     encoder: Encoder,
     decoder: Decoder,
 }
 
-impl Whisper {
-    /// Reads the model of a folder, whose `config.json` is given.
-    fn open(folder: &Path, json: &Value, device: &Device) -> Result<Self, Box<dyn Error>> {
-        let size = |name: &str| match json[name].as_u64() {
-            Some(value) => Ok(value as usize),
-            None => Err(format!("config.json has no number {name}")),
-        };
-        let d_model = size("d_model")?;
-        let [d_ff, n_heads] = [size("encoder_ffn_dim")?, size("encoder_attention_heads")?];
-        let mut encoder = EncoderConfig::new(d_model, d_ff, n_heads, size("encoder_layers")?)
-            .with_positions(Positions::Learned)
-            .with_max_len(size("max_source_positions")?)
-            .with_norm_placement(NormPlacement::Pre)
-            .with_activation(Activation::Gelu);
-        encoder.input.scale = false;
-        let [d_ff, n_heads] = [size("decoder_ffn_dim")?, size("decoder_attention_heads")?];
-        let [vocab_size, n_layers] = [size("vocab_size")?, size("decoder_layers")?];
-        let mut decoder = DecoderConfig::new(vocab_size, d_model, d_ff, n_heads, n_layers)
-            .with_positions(Positions::Learned)
-            .with_max_len(size("max_target_positions")?)
-            .with_norm_placement(NormPlacement::Pre)
-            .with_activation(Activation::Gelu)
-            .with_tied_generator(true);
-        decoder.input.scale = false;
-        decoder.generator.bias = false;
-        let conv = |channels, stride| {
-            let conv = Conv1dConfig::new(channels, d_model, 3).with_stride(stride);
-            conv.with_padding(PaddingConfig1d::Explicit(1, 1))
-                .init(device)
-        };
-        let model = Self {
-            conv1: conv(size("num_mel_bins")?, 1),
-            conv2: conv(d_model, 2),
-            encoder: encoder.init_zeros(device)?,
-            decoder: decoder.init_zeros(device)?,
-        };
-        let file = WeightsFile::open(folder.join("model.safetensors"))?;
-        Ok(rules().read(&file, &model)?)
-    }
-
-    /// Returns the memory of a spectrogram, `[1, N, 3000]` for `N` frequencies.
-    fn encode(&self, spectrogram: Tensor<3>) -> Memory {
-        let x = gelu(self.conv1.forward(spectrogram));
-        let x = gelu(self.conv2.forward(x));
-        self.encoder.forward_vectors(x.swap_dims(1, 2), None).into()
-    }
+#[derive(Module, Debug)]
+struct Convolutions {
+    conv1: Conv1d,
+    conv2: Conv1d,
 }
 
-/// Returns where the parameters are in a file of the library `transformers`.
-fn rules() -> Rules {
-    let mut rules = Rules::new().with_zero_biases().ignoring("proj_out");
-    for stack in ["encoder", "decoder"] {
-        let layer = |library: &str| format!("{library}{stack}.layers.{{i}}.");
-        rules = rules
-            .within(&format!("model.{stack}."), &format!("{stack}."))
-            .same("embed_positions.weight", "input.position.learned.weight")
-            .norm("layer_norm", "final_norm")
-            .within(&layer("model."), &layer(""))
-            .packed(
-                &["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
-                "self_attention.w_qkv",
-            )
-            .linear("self_attn.out_proj", "self_attention.w_o")
-            .norm("self_attn_layer_norm", "self_attention_residual.norm")
-            .linear("fc1", "feed_forward.w_1")
-            .linear("fc2", "feed_forward.w_2")
-            .norm("final_layer_norm", "feed_forward_residual.norm");
+impl Whisper {
+    /// Builds the model of a folder.
+    fn new(imported: &Imported, device: &Device) -> Result<Self, WeightsError> {
+        let given = imported.others.iter().map(|(name, data)| {
+            let name = name.trim_start_matches("encoder.");
+            (name.to_string(), data.clone())
+        });
+        let given: Parameters = given.collect();
+        let conv = |name: &str, stride| {
+            let shape = given[&format!("{name}.weight")].shape();
+            Conv1dConfig::new(shape[1], shape[0], shape[2])
+                .with_stride(stride)
+                .with_padding(PaddingConfig1d::Explicit(1, 1))
+                .init(device)
+        };
+        let convolutions = Convolutions {
+            conv1: conv("conv1", 1),
+            conv2: conv("conv2", 2),
+        };
+        Ok(Self {
+            convolutions: with_parameters(&convolutions, given)?,
+            encoder: imported.encoder(device)?,
+            decoder: imported.decoder(device)?,
+        })
     }
-    // The rules of cross-attention follow those of the decoder's layers.
-    rules
-        .linear("encoder_attn.q_proj", "cross_attention.w_q")
-        .packed(
-            &["encoder_attn.k_proj", "encoder_attn.v_proj"],
-            "cross_attention.w_kv",
-        )
-        .linear("encoder_attn.out_proj", "cross_attention.w_o")
-        .norm("encoder_attn_layer_norm", "cross_attention_residual.norm")
-        .within("model.", "")
-        .same(
-            "decoder.embed_tokens.weight",
-            "decoder.input.embedding.weight",
-        )
-        .within("model.encoder.", "")
-        .same("conv1.weight", "conv1.weight")
-        .same("conv1.bias", "conv1.bias")
-        .same("conv2.weight", "conv2.weight")
-        .same("conv2.bias", "conv2.bias")
+
+    /// Returns the shape of a spectrogram: frequencies, and frames of 30 seconds in the published
+    /// models. The second convolution leaves every other frame.
+    fn shape(&self) -> [usize; 2] {
+        let positions = self.encoder.max_len().expect("positions are learned");
+        [self.convolutions.conv1.weight.dims()[1], 2 * positions]
+    }
+
+    /// Returns the memory of a spectrogram.
+    fn encode(&self, spectrogram: Tensor<2>) -> Memory {
+        let Convolutions { conv1, conv2 } = &self.convolutions;
+        let x = gelu(conv1.forward(spectrogram.unsqueeze()));
+        let x = gelu(conv2.forward(x));
+        self.encoder.forward_vectors(x.swap_dims(1, 2), None).into()
+    }
 }
 
 /// Reads a WAV file as samples from -1 to 1, one channel, at the model's rate.
@@ -159,6 +110,9 @@ fn read_wav(path: &str) -> Result<Vec<f32>, Box<dyn Error>> {
                 .collect::<Result<_, _>>()?
         }
     };
+    if sample_rate == 0 {
+        return Err("has a sample rate of 0".into());
+    }
     let channels = usize::from(channels);
     let mono: Vec<f32> = samples
         .chunks_exact(channels)
@@ -179,12 +133,13 @@ fn read_wav(path: &str) -> Result<Vec<f32>, Box<dyn Error>> {
     Ok((0..length).map(at).collect())
 }
 
-/// Returns the logarithmic mel spectrogram of up to 30 seconds, `[1, n_mels, 3000]`.
-fn spectrogram(samples: &[f32], n_mels: usize, device: &Device) -> Tensor<3> {
+/// Returns the logarithmic mel spectrogram of samples, `[n_mels, n_frames]`.
+fn spectrogram(samples: &[f32], shape: [usize; 2], device: &Device) -> Tensor<2> {
+    let [n_mels, n_frames] = shape;
     // Silence follows the samples, and both ends are mirrored for the windows at the ends.
     let half = WINDOW as isize / 2;
     let sample = |index: isize| {
-        let last = CHUNK as isize - 1;
+        let last = (n_frames * HOP) as isize - 1;
         let index = last - (last - index.abs()).abs();
         f64::from(samples.get(index as usize).copied().unwrap_or(0.0))
     };
@@ -194,8 +149,8 @@ fn spectrogram(samples: &[f32], n_mels: usize, device: &Device) -> Tensor<3> {
     let filters = mel_filters(n_mels);
     let fft = RealFftPlanner::<f64>::new().plan_fft_forward(WINDOW);
     let (mut windowed, mut spectrum) = (fft.make_input_vec(), fft.make_output_vec());
-    let mut levels = vec![0.0; n_mels * FRAMES];
-    for frame in 0..FRAMES {
+    let mut levels = vec![0.0; n_mels * n_frames];
+    for frame in 0..n_frames {
         let first = (frame * HOP) as isize - half;
         for (n, value) in windowed.iter_mut().enumerate() {
             *value = sample(first + n as isize) * hann[n];
@@ -209,13 +164,13 @@ fn spectrogram(samples: &[f32], n_mels: usize, device: &Device) -> Tensor<3> {
                 .zip(&power)
                 .map(|(weight, power)| weight * power)
                 .sum();
-            levels[mel * FRAMES + frame] = energy.max(1e-10).log10();
+            levels[mel * n_frames + frame] = energy.max(1e-10).log10();
         }
     }
     let loudest = levels.iter().copied().fold(f64::MIN, f64::max);
     let scaled = levels.iter().map(|x| (x.max(loudest - 8.0) + 4.0) / 4.0);
     let levels: Vec<f32> = scaled.map(|x| x as f32).collect();
-    Tensor::from_data(TensorData::new(levels, [1, n_mels, FRAMES]), device)
+    Tensor::from_data(TensorData::new(levels, shape), device)
 }
 
 /// Returns the triangular filters of Slaney's mel scale, which is linear below 1000 Hz.
@@ -248,48 +203,41 @@ fn main() -> Result<(), Box<dyn Error>> {
     if names.is_empty() {
         names = vec![TINY.into(), format!("{TINY}/sound.wav")];
     }
-    let (folder, device) = (Path::new(&names[0]), Device::flex());
-    let json = std::fs::read(folder.join("config.json"))?;
-    let json: Value = serde_json::from_slice(&json)?;
-    let model = Whisper::open(folder, &json, &device)?;
-    let tokenizer =
-        Tokenizer::from_file(folder.join("tokenizer.json")).map_err(|e| e.to_string())?;
-    let id = |token: &str| {
-        let id = tokenizer.token_to_id(token);
-        id.ok_or_else(|| format!("tokenizer.json has no token {token}"))
-    };
-    let mut prompt = vec![id("<|startoftranscript|>")?];
-    // The vocabulary of the English models has this size; the others are told what to do.
-    if json["vocab_size"] != 51_864 {
-        let language = option("--language=").unwrap_or("en");
-        prompt.extend([id(&format!("<|{language}|>"))?, id("<|transcribe|>")?]);
+    let (folder, device) = (&names[0], Device::flex());
+    let imported = ModelFolder::open(folder).and_then(|folder| folder.import());
+    let imported = imported.map_err(|error| format!("{folder}: {error}"))?;
+    if imported.layout != Layout::Whisper {
+        return Err(format!("{folder} is a model of {}, not Whisper", imported.layout).into());
     }
-    prompt.push(id("<|notimestamps|>")?);
-    let ids = |name: &str| serde_json::from_value(json[name].clone()).unwrap_or_default();
-    let mut search = GenerateConfig::new(prompt.len() + 224)
-        .with_eos_id(Some(id("<|endoftext|>")?))
-        .with_forbidden(ids("suppress_tokens"))
-        .with_forbidden_first(ids("begin_suppress_tokens"))
-        .with_normalize_first(true)
-        .with_early_stopping(EarlyStopping::Heuristic);
+    let mut defaults = read_generation(folder, &imported.stacks)?;
+    let model = Whisper::new(&imported, &device)?;
+    let path = format!("{folder}/tokenizer.json");
+    let tokenizer = Tokenizer::from_file(&path).map_err(|error| format!("{path}: {error}"))?;
+    if let Some(language) = option("--language=") {
+        // Only multilingual models have a language, a task and a third token before a text.
+        let id = tokenizer.token_to_id(&format!("<|{language}|>"));
+        match (&mut defaults.prefix[..], id) {
+            ([first, _, _], Some(id)) => *first = id,
+            _ => return Err(format!("the model has no language {language}").into()),
+        }
+    }
     if let Some(width) = option("--beam=") {
-        let length_penalty = LengthPenalty::Power { alpha: 1.0 };
-        search.method = Method::Beam {
-            width: width.parse()?,
-            length_penalty,
-        };
+        defaults.beam = Some((width.parse()?, LengthPenalty::Power { alpha: 1.0 }));
     }
+    // The start token takes one of the decoder's positions.
+    let positions = model.decoder.max_len().expect("positions are learned");
+    let search = defaults.config(positions - 1);
+    let shape = model.shape();
     for path in &names[1..] {
         let samples = read_wav(path).map_err(|error| format!("{path}: {error}"))?;
         let mut text = String::new();
-        for samples in samples.chunks(CHUNK) {
-            let n_mels = model.conv1.weight.dims()[1];
-            let memory = model.encode(spectrogram(samples, n_mels, &device));
-            let found = model.decoder.complete(&memory, &[&prompt], &search)?;
-            let tokens = &found[0][0].tokens[prompt.len()..];
-            text += &tokenizer
-                .decode(tokens, true)
-                .map_err(|error| error.to_string())?;
+        for samples in samples.chunks(shape[1] * HOP) {
+            let memory = model.encode(spectrogram(samples, shape, &device));
+            let found = model
+                .decoder
+                .complete(&memory, &[&defaults.prefix], &search)?;
+            let heard = tokenizer.decode(&found[0][0].tokens, true);
+            text += &heard.map_err(|error| error.to_string())?;
         }
         println!("{path}: {}", text.trim());
     }
