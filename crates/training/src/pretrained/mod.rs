@@ -9,7 +9,7 @@ use std::path::Path;
 
 use burn::tensor::Device;
 use sha2::{Digest, Sha256};
-use transformer::weights::{ImportOptions, Imported, ModelFolder, read_generation};
+use transformer::weights::{ImportOptions, Imported, ModelFolder, WeightsError, read_generation};
 use transformer::{Transformer, TransformerConfig};
 
 use crate::config::RunConfig;
@@ -86,6 +86,10 @@ impl PretrainedModel {
                         and `train export` with --folder writes a folder that can be used here";
             return Err(wrong(what.into()));
         }
+        let refused = |error: WeightsError| wrong(error.to_string());
+        let mut opened = ModelFolder::open(folder).map_err(refused)?;
+        opened.check_whole().map_err(refused)?;
+        opened.options = options.or(opened.options);
         // The tokeniser is read before the weights, so that the memory for parsing it is free again
         // when the weights are read.
         let tokenizer = PretrainedTokenizer::read(folder)?;
@@ -102,17 +106,11 @@ impl PretrainedModel {
             source: named(&languages.source),
             target: named(&languages.target),
         };
-        let opened = ModelFolder::open(folder).and_then(|mut opened| {
-            opened.options = options.or(opened.options);
-            opened.import()
-        });
-        let mut imported = opened.map_err(|error| wrong(error.to_string()))?;
+        let mut imported = opened.import().map_err(refused)?;
         for warning in std::mem::take(&mut imported.warnings) {
             notes::warn(&format!("{}: {warning}", folder.display()));
         }
-        let whole = imported
-            .config()
-            .map_err(|error| wrong(error.to_string()))?;
+        let whole = imported.config().map_err(refused)?;
         let mut model = settings(folder, &whole, languages)?;
         if let Some((_, id)) = languages
             .target

@@ -46,6 +46,20 @@ pub struct Imported {
     pub warnings: Vec<String>,
 }
 
+/// Checks that the models of a layout have a decoder, and an encoder of tokens.
+pub(super) fn check_whole(layout: Layout) -> Result<(), WeightsError> {
+    let family = layout.family();
+    Err(WeightsError::File(
+        match (family.contents, family.vectors_of) {
+            (Contents::Model, None) => return Ok(()),
+            (Contents::Model, Some(what)) => format!(
+                "is not a model of text: the encoder of model_type {layout} takes vectors of {what}"
+            ),
+            (contents, _) => format!("is not a whole model: model_type {layout} is {contents}"),
+        },
+    ))
+}
+
 impl Imported {
     /// Returns the configuration of the whole model.
     ///
@@ -61,18 +75,12 @@ impl Imported {
     }
 
     fn check_whole(&self) -> Result<(), WeightsError> {
-        let (layout, contents) = (self.layout, self.contents);
-        let family = layout.family();
-        Err(WeightsError::File(match (contents, family.vectors_of) {
-            (Contents::Model, None) => return Ok(()),
-            (Contents::Model, Some(what)) => format!(
-                "is not a model of text: the encoder of model_type {layout} takes vectors of {what}"
-            ),
-            _ if family.contents == Contents::Model => {
-                format!("holds {contents}, not a whole model")
-            }
-            _ => format!("is not a whole model: model_type {layout} is {contents}"),
-        }))
+        check_whole(self.layout)?;
+        if self.contents == Contents::Model {
+            return Ok(());
+        }
+        let what = format!("holds {}, not a whole model", self.contents);
+        Err(WeightsError::File(what))
     }
 
     /// Builds the model with the imported weights.

@@ -47,6 +47,19 @@ pub(super) fn read(
     of_name(&given, may_be_gated).map_err(|expected| fields.refuse(name, &given, &expected))
 }
 
+/// Takes the name of a function in the field `name`, which must be that of `activation`.
+pub(super) fn expect(
+    fields: &mut Fields,
+    name: &str,
+    activation: Activation,
+) -> Result<(), WeightsError> {
+    let names = names(activation.operation().function);
+    match fields.optional::<String>(name)? {
+        Some(given) if !names.contains(&&*given) => Err(fields.refuse(name, &given, &names[0])),
+        _ => Ok(()),
+    }
+}
+
 /// Returns the activation of a name, with gates only if `may_be_gated`.
 ///
 /// # Errors

@@ -122,19 +122,28 @@ pub(super) fn read(fields: &mut Fields, kin: Kin) -> Result<Described, WeightsEr
         &["tie_word_embeddings", "share_encoder_decoder_embeddings"],
         json!(true),
     )?;
+    fields.expect(&["is_encoder_decoder"], json!(true))?;
     let n_heads: usize = fields.required("encoder_attention_heads")?;
-    fields.expect(&["decoder_attention_heads"], json!(n_heads))?;
+    fields.expect(
+        &["decoder_attention_heads", "num_attention_heads"],
+        json!(n_heads),
+    )?;
     let d_ff: usize = fields.required("encoder_ffn_dim")?;
     fields.expect(&["decoder_ffn_dim"], json!(d_ff))?;
     let activation = activation::read(fields, "activation_function", kin.activation, false)?;
     let d_model: usize = fields.required("d_model")?;
+    fields.expect(&["hidden_size"], json!(d_model))?;
     let max_len: usize = fields.required("max_position_embeddings")?;
     let is_scaled: Option<bool> = fields.optional("scale_embedding")?;
+    let vocab_size: usize = fields.required("vocab_size")?;
+    fields.expect(&["decoder_vocab_size"], json!(vocab_size))?;
+    let n_encoder_layers: usize = fields.required("encoder_layers")?;
+    fields.expect(&["num_hidden_layers"], json!(n_encoder_layers))?;
     let sizes = Sizes {
-        vocab_size: fields.required("vocab_size")?,
+        vocab_size,
         d_model,
         d_ff,
-        n_encoder_layers: fields.required("encoder_layers")?,
+        n_encoder_layers,
         n_decoder_layers: fields.required("decoder_layers")?,
         d_head: d_model / n_heads.max(1),
         ..Default::default()

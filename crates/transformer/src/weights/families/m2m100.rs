@@ -26,7 +26,7 @@ pub(super) const FAMILY: Family = Family {
                     Positions::SinusoidalFairseq
                 },
                 norm_placement: NormPlacement::Pre,
-                activation: "relu",
+                activation: if is_pegasus { "gelu" } else { "relu" },
                 scale_embeddings: !is_pegasus,
                 pad_id: if is_pegasus { 0 } else { 1 },
             };

@@ -120,6 +120,9 @@ fn read(fields: &mut Fields, model_type: &str) -> Result<Described, WeightsError
         _ => "relu",
     };
     let activation = activation::read(fields, "feed_forward_proj", usual, true)?;
+    // The library `transformers` prefers these fields.
+    activation::expect(fields, "dense_act_fn", activation)?;
+    fields.expect(&["is_gated_act"], json!(activation.is_gated()))?;
     let layout = if activation.is_gated() {
         Layout::T5Gated
     } else {
@@ -130,23 +133,36 @@ fn read(fields: &mut Fields, model_type: &str) -> Result<Described, WeightsError
     let is_tied: Option<bool> = fields.optional("tie_word_embeddings")?;
     let is_scaled: Option<bool> = fields.optional("scale_decoder_outputs")?;
     let is_scaled = is_scaled.unwrap_or(is_tied != Some(false)) && model_type == "t5";
-    let n_encoder_layers = fields.required("num_layers")?;
+    fields.expect(&["is_encoder_decoder"], json!(true))?;
+    let n_encoder_layers: usize = fields.required("num_layers")?;
+    let n_heads: usize = fields.required("num_heads")?;
+    let (d_model, d_head): (usize, usize) = (fields.required("d_model")?, fields.required("d_kv")?);
+    // Other names of the same fields, which it prefers, too.
+    for (name, value) in [
+        ("num_hidden_layers", n_encoder_layers),
+        ("num_attention_heads", n_heads),
+        ("hidden_size", d_model),
+        ("head_dim", d_head),
+    ] {
+        fields.expect(&[name], json!(value))?;
+    }
+    let buckets: Option<usize> = fields.optional("relative_attention_num_buckets")?;
     let sizes = Sizes {
         vocab_size: fields.required("vocab_size")?,
-        d_model: fields.required("d_model")?,
+        d_model,
         d_ff: fields.required("d_ff")?,
         n_encoder_layers,
         n_decoder_layers: fields
             .optional("num_decoder_layers")?
             .unwrap_or(n_encoder_layers),
-        d_head: fields.required("d_kv")?,
-        relative_buckets: fields.optional("relative_attention_num_buckets")?,
+        d_head,
+        relative_buckets: Some(buckets.unwrap_or(32)),
         ..Default::default()
     };
     let max_distance = fields.optional("relative_attention_max_distance")?;
     let options = ImportOptions {
         layout: Some(layout),
-        n_heads: Some(fields.required("num_heads")?),
+        n_heads: Some(n_heads),
         activation: Some(activation),
         norm_epsilon: fields.optional("layer_norm_epsilon")?,
         relative_max_distance: Some(max_distance.unwrap_or(128)),

@@ -18,24 +18,33 @@ const GENERATION: &str = "generation_config.json";
 const MAX_WIDTH: usize = 1024;
 
 /// Settings that are ignored. They concern sampling, padding, the way of computation and its
-/// maximum time, further results, timestamps of speech, or the file itself.
+/// maximum time, further results, timestamps of speech, tasks, or the file itself.
 const NEUTRAL: &[&str] = &[
     "_from_model_config",
     "alignment_heads",
+    "assistant_confidence_threshold",
     "cache_implementation",
+    "disable_compile",
     "is_multilingual",
+    "low_memory",
     "max_initial_timestamp_index",
+    "max_matching_ngram_size",
     "max_time",
     "min_p",
+    "num_assistant_tokens",
+    "num_assistant_tokens_schedule",
     "output_attentions",
     "output_hidden_states",
     "output_logits",
     "output_scores",
     "pad_token_id",
     "prev_sot_token_id",
+    "prefill_chunk_size",
     "remove_invalid_values",
     "return_dict_in_generate",
+    "task_specific_params",
     "temperature",
+    "top_h",
     "top_k",
     "top_p",
     "transformers_version",
@@ -157,6 +166,8 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
     let mut bad_words = Vec::new();
     for word in words.unwrap_or_default() {
         match word[..] {
+            // The library `transformers` skips the end symbol among them.
+            [id] if Some(id) == eos_id => {}
             [id] => bad_words.push(id),
             _ => return Err(fields.refuse("bad_words_ids", &json!(word), &"one token a word")),
         }

@@ -19,7 +19,7 @@ use self::json::{CONFIG, read_json};
 use super::error::WeightsError;
 use super::families::HuggingFace;
 use super::file::WeightsFile;
-use super::import::{Imported, import};
+use super::import::{Imported, check_whole, import};
 use super::layout::Layout;
 use super::options::ImportOptions;
 use crate::choice::Choice;
@@ -88,6 +88,15 @@ impl ModelFolder {
             unknown: fields.unknown(hugging_face.neutral),
             sizes,
         })
+    }
+
+    /// Checks that the folder is of a family whose models have an encoder and a decoder.
+    ///
+    /// # Errors
+    ///
+    /// The family has only one of them.
+    pub fn check_whole(&self) -> Result<(), WeightsError> {
+        self.options.layout.map_or(Ok(()), check_whole)
     }
 
     /// Imports the weights.

@@ -165,13 +165,13 @@ fn check_special_tokens(
     let padding = PAD.iter().find_map(|name| inner.token_to_id(name));
     if let Some(id) = padding.filter(|&id| id != pad_id) {
         return Err(format!(
-            "is of another model: it pads with the token {id}, the model with {pad_id}"
+            "is of another model: it pads with {id}, but pad_token_id of config.json is {pad_id}"
         ));
     }
     match &template.suffix[..] {
         suffix if suffix.is_empty() || suffix.contains(&end_id) => Ok(()),
         suffix => Err(format!(
-            "is of another model: it ends a text with {suffix:?}, the model with {end_id}"
+            "is of another model: it ends a text with {suffix:?}, but eos_token_id of generation_config.json or config.json is {end_id}"
         )),
     }
 }
