@@ -4,6 +4,7 @@
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
+use super::{CONFIG, added_token};
 use crate::{Kind, SentencePiece};
 
 /// The languages of mBART, and those that mBART-50 has in addition.
@@ -69,32 +70,114 @@ pub(super) fn of_unigram(class: &str, model: &SentencePiece, config: &Value) -> 
     let special = special.map(|(id, (name, _))| added(id, name));
     let table = BASE64_STANDARD.encode(model.charsmap());
     let table = json!({"type": "Precompiled", "precompiled_charsmap": table});
+    let table = Some(table).filter(|_| !model.charsmap().is_empty());
+    let mut json = json!({
+        "added_tokens": special.collect::<Vec<_>>(),
+        "normalizer": normalizer(class, table),
+        "post_processor": template(before, &after, |token| id(token).unwrap_or(0)),
+        "model": {"type": "Unigram", "unk_id": id("<unk>"), "vocab": vocab, "byte_fallback": false},
+    });
+    set_splits(class, config, &mut json);
+    json
+}
+
+/// Returns the normalizer of a class. `table` is a part with the table of a SentencePiece file.
+fn normalizer(class: &str, table: Option<Value>) -> Value {
     let blanks = json!({"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "});
-    let normalizers = match (class, model.charsmap().is_empty()) {
-        ("MBartTokenizer", _) => vec![],
-        ("PegasusTokenizer" | "MBart50Tokenizer", false) => vec![table, blanks],
-        ("PegasusTokenizer", true) => {
-            let line = json!({"type": "Replace", "pattern": {"Regex": "\n"}, "content": " "});
-            vec![line, blanks]
+    let line = json!({"type": "Replace", "pattern": {"Regex": "\n"}, "content": " "});
+    let parts = match (class, table) {
+        ("MBartTokenizer" | "BartTokenizer", _) => vec![],
+        ("PegasusTokenizer" | "MBart50Tokenizer" | "NllbTokenizer", Some(table)) => {
+            vec![table, blanks]
         }
-        ("MBart50Tokenizer", true) => vec![blanks],
-        (_, is_empty) => [table].into_iter().filter(|_| !is_empty).collect(),
+        ("PegasusTokenizer", None) => vec![line, blanks],
+        ("MBart50Tokenizer", None) => vec![blanks],
+        (_, table) => table.into_iter().collect(),
     };
+    sequence("normalizers", parts)
+}
+
+/// Sets how a class splits texts, and how it joins pieces.
+fn set_splits(class: &str, config: &Value, json: &mut Value) {
     let metaspace = json!({
         "type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true,
     });
-    let splits = match class {
-        "PegasusTokenizer" | "MBart50Tokenizer" => vec![metaspace.clone()],
-        _ => vec![json!({"type": "WhitespaceSplit"}), metaspace.clone()],
+    let (splits, decoder) = match class {
+        "PegasusTokenizer" | "MBart50Tokenizer" | "NllbTokenizer" => {
+            (vec![metaspace.clone()], metaspace)
+        }
+        "BartTokenizer" => {
+            let is_first_blank = config["add_prefix_space"] == true;
+            let bytes = json!({
+                "type": "ByteLevel", "add_prefix_space": is_first_blank, "trim_offsets": true,
+                "use_regex": true,
+            });
+            (vec![bytes.clone()], bytes)
+        }
+        _ => (
+            vec![json!({"type": "WhitespaceSplit"}), metaspace.clone()],
+            metaspace,
+        ),
     };
-    json!({
-        "added_tokens": special.collect::<Vec<_>>(),
-        "normalizer": sequence("normalizers", normalizers),
-        "pre_tokenizer": sequence("pretokenizers", splits),
-        "post_processor": template(before, &after, |token| id(token).unwrap_or(0)),
-        "decoder": metaspace,
-        "model": {"type": "Unigram", "unk_id": id("<unk>"), "vocab": vocab, "byte_fallback": false},
-    })
+    json["pre_tokenizer"] = sequence("pretokenizers", splits);
+    json["decoder"] = decoder;
+}
+
+/// Sets all parts of a `tokenizer.json` that its class does not take from it. Returns whether it is
+/// a known class.
+///
+/// # Errors
+///
+/// If the language of sources is not a token.
+pub(super) fn set_parts(class: &str, config: &Value, json: &mut Value) -> Result<bool, String> {
+    let class = class.replace("Roberta", "Bart").replace("MT5", "T5");
+    let kind = match &*class {
+        "NllbTokenizer" | "BartTokenizer" => "BPE",
+        "T5Tokenizer" | "PegasusTokenizer" | "MBartTokenizer" | "MBart50Tokenizer" => "Unigram",
+        _ => return Ok(false),
+    };
+    if json["model"]["type"] != kind {
+        return Ok(false);
+    }
+    let id = |token: &str| {
+        let vocab = &json["model"]["vocab"];
+        let place = || vocab.as_array()?.iter().position(|piece| piece[0] == token);
+        let added = added_token(json, token).map(|(id, _)| id);
+        let id = added.or_else(|| vocab[token].as_u64());
+        id.map(|id| id as usize).or_else(place)
+    };
+    let given = config["src_lang"].as_str();
+    let usual = if class == "NllbTokenizer" {
+        "eng_Latn"
+    } else {
+        "en_XX"
+    };
+    let language = given.unwrap_or(usual);
+    let (before, after) = match &*class {
+        "BartTokenizer" => (Some("<s>"), vec!["</s>"]),
+        "MBartTokenizer" => (None, vec!["</s>", language]),
+        "NllbTokenizer" if config["legacy_behaviour"] == true => (None, vec!["</s>", language]),
+        "MBart50Tokenizer" | "NllbTokenizer" => (Some(language), vec!["</s>"]),
+        _ => (None, vec!["</s>"]),
+    };
+    let names = before.iter().chain(&after);
+    let is_template = match names.copied().find(|name| id(name).is_none()) {
+        Some(name) if given == Some(name) => {
+            return Err(format!("{CONFIG}: src_lang is {name}, which is no token"));
+        }
+        missing => missing.is_none(),
+    };
+    let template = template(before, &after, |token| id(token).unwrap_or(0));
+    let old = json["normalizer"].take();
+    let parts = old["normalizers"].as_array().cloned();
+    let mut parts = parts.unwrap_or_else(|| vec![old]).into_iter();
+    let table = parts.find(|part| part["type"] == "Precompiled");
+    json["normalizer"] = normalizer(&class, table);
+    set_splits(&class, config, json);
+    if is_template {
+        json["post_processor"] = template;
+    }
+    Ok(true)
 }
 
 /// Returns the `tokenizer.json` of ByT5, whose tokens are bytes.

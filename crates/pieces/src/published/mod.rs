@@ -31,6 +31,9 @@ pub struct FolderError {
 /// The file that names the class and its settings, and that of the model, which may name it, too.
 const CONFIG: &str = "tokenizer_config.json";
 const MODEL: &str = "config.json";
+/// Files with further tokens, of early versions of the library `transformers`.
+const SPECIAL: &str = "special_tokens_map.json";
+const ADDED: &str = "added_tokens.json";
 
 /// Maximum size of a file in bytes.
 const LARGEST: u64 = 512 << 20;
@@ -45,11 +48,16 @@ pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
         path: folder.into(),
         what,
     };
+    let (config, class) = class(folder)?;
     let packed = vocabulary::packed(folder).map_err(|what| wrong(format!("has {what}")))?;
-    if let Some(packed) = packed {
+    if let Some((packed, tokenizer)) = packed {
+        let added = |token: &str| {
+            let id = tokenizer.id(token).filter(|&id| tokenizer.is_special(id));
+            id.map(|id| (id.into(), true))
+        };
+        check_tokens(folder, &config, added)?;
         return Ok(packed);
     }
-    let (config, class) = class(folder)?;
     let mut json = match converted::file_of(&class) {
         Some(name) if folder.join(name).exists() => {
             let model = read(&folder.join(name)).and_then(|bytes| {
@@ -70,6 +78,7 @@ pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
             ));
         }
     };
+    check_tokens(folder, &config, |token| added_token(&json, token))?;
     clean_up(&mut json, &config);
     Ok(serde_json::to_vec(&json).expect("it is plain data"))
 }
@@ -99,39 +108,140 @@ fn class(folder: &Path) -> Result<(Value, String), FolderError> {
 /// Returns the `tokenizer.json` of a folder with what the class and settings in
 /// `tokenizer_config.json` change, if there is one.
 ///
-/// The classes of NLLB and mBART-50 put the language before a text and that of mBART after it,
-/// whatever the template in the file says. `clean_up_tokenization_spaces` is added to the decoder,
-/// except of BPE, for which it is ignored.
+/// The known classes take only the vocabulary, the added tokens and the table of the normalizer from
+/// `tokenizer.json`. `clean_up_tokenization_spaces` is added to the decoder.
 ///
 /// # Errors
 ///
-/// If a file is not JSON.
+/// If a file is not JSON, or has tokens that `tokenizer.json` does not have.
 pub fn of_class(tokenizer: Vec<u8>, folder: &Path) -> Result<Vec<u8>, FolderError> {
     if !folder.join(CONFIG).exists() {
         return Ok(tokenizer);
     }
     let (config, class) = class(folder)?;
-    let is_first = match &*class {
-        "NllbTokenizer" => Some(config["legacy_behaviour"] != true),
-        "MBart50Tokenizer" => Some(true),
-        "MBartTokenizer" => Some(false),
-        _ => None,
-    };
     // A file that is damaged is reported when it is parsed.
     let Ok(mut json) = serde_json::from_slice::<Value>(&tokenizer) else {
         return Ok(tokenizer);
     };
-    let moved = is_first.is_some_and(|is_first| place_language(&mut json, is_first));
-    if clean_up(&mut json, &config) || moved {
+    let wrong = |what: String| FolderError {
+        path: folder.into(),
+        what: format!("has {what}"),
+    };
+    let is_known = converted::set_parts(&class, &config, &mut json).map_err(wrong)?;
+    if is_known {
+        check_tokens(folder, &config, |token| added_token(&json, token))?;
+    }
+    if clean_up(&mut json, &config) || is_known {
         return Ok(serde_json::to_vec(&json).expect("it is plain data"));
     }
     Ok(tokenizer)
 }
 
+/// Returns the id of an added token of a `tokenizer.json`, and whether it is special.
+fn added_token(json: &Value, token: &str) -> Option<(u64, bool)> {
+    let added = json["added_tokens"].as_array()?;
+    let found = added.iter().find(|added| added["content"] == token)?;
+    Some((found["id"].as_u64()?, found["special"] == true))
+}
+
+/// The fields that name special tokens, and the names that are supported.
+const ROLES: [(&str, &[&str]); 8] = [
+    ("unk_token", &["<unk>"]),
+    ("eos_token", &["</s>"]),
+    ("pad_token", &["<pad>"]),
+    ("bos_token", &["<s>"]),
+    ("sep_token", &["</s>"]),
+    ("cls_token", &["<s>"]),
+    ("mask_token", &["<mask>", "<mask_2>"]),
+    ("mask_token_sent", &["<mask_1>"]),
+];
+
+/// Checks that the tokens that the files of a folder name are those of its tokeniser. `added` returns
+/// the id of an added token, and whether it is special.
+fn check_tokens(
+    folder: &Path,
+    config: &Value,
+    added: impl Fn(&str) -> Option<(u64, bool)>,
+) -> Result<(), FolderError> {
+    let read = |name: &str| {
+        let path = folder.join(name);
+        read_json(&path).map_err(|what| FolderError { path, what })
+    };
+    let wrong = |what: String| FolderError {
+        path: folder.into(),
+        what: format!("has {what}"),
+    };
+    let mut special = read(SPECIAL)?;
+    let mut tokens: Vec<(&str, String, u64, Option<bool>)> = Vec::new();
+    if let Some(list) = config["added_tokens_decoder"].as_object() {
+        special = Value::Null;
+        for (id, token) in list {
+            let name = token_name(token).unwrap_or_default().to_owned();
+            let is_special = Some(token["special"] == true);
+            tokens.push((CONFIG, name, id.parse().unwrap_or(u64::MAX), is_special));
+        }
+    }
+    if let Some(list) = read(ADDED)?.as_object() {
+        for (name, id) in list {
+            tokens.push((ADDED, name.clone(), id.as_u64().unwrap_or(u64::MAX), None));
+        }
+    }
+    for (file, fields) in [(CONFIG, config), (SPECIAL, &special)] {
+        for (role, names) in ROLES {
+            if let Some(name) = token_name(&fields[role]).filter(|name| !names.contains(name)) {
+                let names = names.join(" or ");
+                let what = format!("{file}: {role} is {name}, but only {names} is supported");
+                return Err(wrong(what));
+            }
+        }
+        for field in LISTS {
+            let unknown = listed(&fields[field]).find(|name| added(name).is_none());
+            if let Some(name) = unknown {
+                let what = format!("{file}: {field} has {name}, which the tokeniser lacks");
+                return Err(wrong(what));
+            }
+        }
+    }
+    for (file, name, id, is_special) in tokens {
+        let found = added(&name);
+        let same = |found: (u64, bool)| found.0 == id && is_special.is_none_or(|is| is == found.1);
+        if !found.is_some_and(same) {
+            let field = if file == ADDED {
+                "it"
+            } else {
+                "added_tokens_decoder"
+            };
+            let what = format!("{file}: {field} has {name} with the id {id}, unlike the tokeniser");
+            return Err(wrong(what));
+        }
+    }
+    Ok(())
+}
+
+/// The fields that list further special tokens.
+const LISTS: [&str; 2] = ["additional_special_tokens", "extra_special_tokens"];
+
+/// Returns the tokens of a field in [`LISTS`].
+fn listed(field: &Value) -> impl Iterator<Item = &str> {
+    let list = field.as_array().into_iter().flatten();
+    let named = field
+        .as_object()
+        .into_iter()
+        .flat_map(|fields| fields.values());
+    list.chain(named).filter_map(token_name)
+}
+
+/// Returns the name of a token that is given by its name or with its properties.
+fn token_name(token: &Value) -> Option<&str> {
+    token.as_str().or(token["content"].as_str())
+}
+
 /// Adds `clean_up_tokenization_spaces` to the decoder of a `tokenizer.json`, if `config` has it.
-/// Returns whether it was added: it is ignored for BPE.
+/// Returns whether it was added: for BPE, it is ignored unless another field insists.
 fn clean_up(json: &mut Value, config: &Value) -> bool {
-    let cleans = config["clean_up_tokenization_spaces"] == true && json["model"]["type"] != "BPE";
+    let insists = "clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output";
+    let cleans = config["clean_up_tokenization_spaces"] == true
+        && (json["model"]["type"] != "BPE" || config[insists] == true);
     if cleans {
         let replace =
             |(from, to)| json!({"type": "Replace", "pattern": {"String": from}, "content": to});
@@ -142,22 +252,6 @@ fn clean_up(json: &mut Value, config: &Value) -> bool {
         json["decoder"] = json!({"type": "Sequence", "decoders": decoders});
     }
     cleans
-}
-
-/// Moves the language in the template of a `tokenizer.json` before the text, or to the end. Returns
-/// whether it was elsewhere.
-fn place_language(json: &mut Value, is_first: bool) -> bool {
-    let Some(single) = json["post_processor"]["single"].as_array_mut() else {
-        return false;
-    };
-    let names = |part: &Value| part["SpecialToken"]["id"].as_str().is_some_and(is_language);
-    let Some(place) = single.iter().position(names) else {
-        return false;
-    };
-    let wanted = if is_first { 0 } else { single.len() - 1 };
-    let language = single.remove(place);
-    single.insert(wanted, language);
-    place != wanted
 }
 
 /// Returns whether a token names a language: `eng_Latn`, `en_XX`, or `__en__`.

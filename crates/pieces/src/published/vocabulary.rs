@@ -12,15 +12,13 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{read, read_json};
+use super::{CONFIG, LISTS, SPECIAL, listed, read, read_json};
 use crate::SentencePiece;
 
 /// The first bytes of a packed file.
 const MARK: &[u8] = b"{\"sentencepiece\"";
 
 const VOCAB: &str = "vocab.json";
-const CONFIG: &str = "tokenizer_config.json";
-const SPECIAL: &str = "special_tokens_map.json";
 /// The file of M2M100, for both sides.
 const BOTH: &str = "sentencepiece.bpe.model";
 /// The files of Marian, one a side.
@@ -66,13 +64,13 @@ struct Packed {
     clean_up: bool,
 }
 
-/// Returns the content of one file with the tokeniser of a folder; `None` if the folder lacks the
-/// SentencePiece files of a known class.
+/// Returns the content of one file with the tokeniser of a folder, and the tokeniser; `None` if the
+/// folder lacks the SentencePiece files of a known class.
 ///
 /// # Errors
 ///
 /// The name of the file that cannot be used, and the reason.
-pub(super) fn packed(folder: &Path) -> Result<Option<Vec<u8>>, String> {
+pub(super) fn packed(folder: &Path) -> Result<Option<(Vec<u8>, PieceTokenizer)>, String> {
     let has = |name: &str| folder.join(name).exists();
     let (class, source, target) = if has(SOURCE) && has(TARGET) {
         (Class::Marian, SOURCE, Some(TARGET))
@@ -88,19 +86,18 @@ pub(super) fn packed(folder: &Path) -> Result<Option<Vec<u8>>, String> {
         SentencePiece::from_bytes(&bytes).map_err(|error| of(name, &error))?;
         Ok::<_, String>(BASE64_STANDARD.encode(bytes))
     };
-    let json = |name: &str| read_json(&folder.join(name)).map_err(|what| of(name, &what));
-    let (config, special): (Value, Value) = (json(CONFIG)?, json(SPECIAL)?);
+    let plain = |name: &str| read_json(&folder.join(name)).map_err(|what| of(name, &what));
+    let (config, special): (Value, Value) = (plain(CONFIG)?, plain(SPECIAL)?);
     let refused = match class {
         Class::Marian => ("separate_vocabs", Value::Bool(false)),
         Class::M2m100 => ("language_codes", "m2m100".into()),
     };
-    let value = config.get(refused.0).unwrap_or(&Value::Null);
-    if !value.is_null() && *value != refused.1 {
-        let (name, expected) = refused;
-        return Err(of(
-            CONFIG,
-            &format!("{name} is {value}, but only {expected} is supported"),
-        ));
+    for (name, expected) in [refused, ("sp_model_kwargs", json!({}))] {
+        let value = &config[name];
+        if !value.is_null() && *value != expected {
+            let what = format!("{name} is {value}, but only {expected} is supported");
+            return Err(of(CONFIG, &what));
+        }
     }
     let vocab = serde_json::from_slice(&file(VOCAB)?).map_err(|error| of(VOCAB, &error))?;
     let language = config["src_lang"].as_str().unwrap_or("en");
@@ -110,20 +107,17 @@ pub(super) fn packed(folder: &Path) -> Result<Option<Vec<u8>>, String> {
         target: target.map(model).transpose()?,
         vocab,
         source_language: (class == Class::M2m100).then(|| language.into()),
-        special: [&config, &special].into_iter().flat_map(listed).collect(),
+        special: [&config, &special]
+            .into_iter()
+            .flat_map(|file| LISTS.map(|name| &file[name]))
+            .flat_map(listed)
+            .map(String::from)
+            .collect(),
         clean_up: config["clean_up_tokenization_spaces"] == true,
     };
     let bytes = serde_json::to_vec(&packed).expect("it is plain data");
-    PieceTokenizer::parse_packed(&bytes)?;
-    Ok(Some(bytes))
-}
-
-/// Returns the additional special tokens that a file lists.
-fn listed(file: &Value) -> Vec<String> {
-    let lists = ["additional_special_tokens", "extra_special_tokens"].map(|name| &file[name]);
-    let tokens = lists.into_iter().filter_map(Value::as_array).flatten();
-    let names = tokens.filter_map(|token| token.as_str().or(token["content"].as_str()));
-    names.map(String::from).collect()
+    let tokenizer = PieceTokenizer::parse_packed(&bytes)?;
+    Ok(Some((bytes, tokenizer)))
 }
 
 /// Returns the names and contents of the files that [`packed`](super::packed()) has read; `None` if
