@@ -50,13 +50,26 @@ impl AttentionMask {
     /// - mask: `[B, 1, 1, S]`, `true` = blocked; `S` is the largest length, at least 1, as in
     ///   [`pad_sequences`](crate::pad_sequences)
     pub fn of_lengths(lengths: &[usize], device: &Device) -> Self {
-        let longest = lengths.iter().copied().max().unwrap_or(0).max(1);
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        Self::of_lengths_within(lengths, longest.max(1), device)
+    }
+
+    /// Creates the mask of [`of_lengths`](Self::of_lengths) for sequences that are all padded to
+    /// `padded_length` (`S`), such as frames of sound.
+    ///
+    /// # Panics
+    ///
+    /// If a length exceeds `padded_length`.
+    pub fn of_lengths_within(lengths: &[usize], padded_length: usize, device: &Device) -> Self {
+        if let Some(length) = lengths.iter().find(|&&length| length > padded_length) {
+            panic!("a length is {length}, but sequences are padded to {padded_length}");
+        }
         let blocked = lengths
             .iter()
-            .flat_map(|&length| (0..longest).map(move |key| key >= length));
+            .flat_map(|&length| (0..padded_length).map(move |key| key >= length));
         let blocked = TensorData::new(
             blocked.collect::<Vec<bool>>(),
-            [lengths.len(), 1, 1, longest],
+            [lengths.len(), 1, 1, padded_length],
         );
         Self {
             blocked: Tensor::from_data(blocked, device),

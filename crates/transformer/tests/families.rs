@@ -487,7 +487,7 @@ fn generation_settings_are_those_of_the_folder() {
     let bart = read("bart");
     assert_eq!(
         (bart.bos_id, bart.eos_id, bart.force_end),
-        (2, Some(2), true)
+        (Some(2), Some(2), true)
     );
     assert_eq!(bart.beam, Some((5, LengthPenalty::Power { alpha: 1.2 })));
     assert_eq!((bart.max_length, bart.no_repeat_ngram), (Some(23), 3));

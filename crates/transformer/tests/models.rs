@@ -404,7 +404,7 @@ fn whisper_generates_what_transformers_generates() {
     let (_, about) = model("whisper");
     let imported = imported("whisper");
     let mut defaults = read_generation(folder("whisper"), &imported.stacks).unwrap();
-    assert_eq!((defaults.bos_id, defaults.eos_id), (27, Some(EOS)));
+    assert_eq!((defaults.bos_id, defaults.eos_id), (Some(27), Some(EOS)));
     assert_eq!(defaults.prefix, [28, 29, 30]);
     assert_eq!(defaults.forbidden, [27, 28, 29, 30]);
     assert_eq!(defaults.forbidden_first, [9, EOS]);

@@ -116,16 +116,19 @@ impl PretrainedModel {
             .target
             .as_ref()
             .and_then(|name| tokenizer.language(name))
-            && tokenizer.is_language(model.search.bos_id)
+            && model
+                .search
+                .bos_id
+                .is_some_and(|id| tokenizer.is_language(id))
         {
             // The start token of mBART-25 is the language of the target.
-            model.search.bos_id = id;
+            model.search.bos_id = Some(id);
         }
         let tokenizers = TokenizerPair::pretrained(&tokenizer, &model)?;
         if let Some(language) = &languages.target {
             // The target language replaces the forced first token of the folder's settings.
             let id = tokenizers.target.id(language);
-            let id = id.filter(|&id| id != model.search.bos_id);
+            let id = id.filter(|_| id != model.search.bos_id);
             model.search.prefix = id.into_iter().collect();
         }
         let mut text = TextConfig::new(model.vocab_size, BATCH_TOKENS);

@@ -19,8 +19,9 @@ use super::config::{EarlyStopping, GenerateConfig, LengthPenalty, Method};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GenerateDefaults {
-    /// Id of the begin symbol, the token that precedes every target.
-    pub bos_id: u32,
+    /// Id of the begin symbol, the token that precedes every target; `None` for a decoder alone, whose
+    /// prompts have what they need.
+    pub bos_id: Option<u32>,
     /// Id of the end symbol; `None` if targets have none.
     pub eos_id: Option<u32>,
     /// Beam width and length penalty; `None` or a width of 1 for greedy decoding.
@@ -49,9 +50,9 @@ pub struct GenerateDefaults {
 
 impl GenerateDefaults {
     /// Returns the settings of greedy decoding without constraints.
-    pub fn new(bos_id: u32, eos_id: Option<u32>) -> Self {
+    pub fn new(bos_id: impl Into<Option<u32>>, eos_id: Option<u32>) -> Self {
         Self {
-            bos_id,
+            bos_id: bos_id.into(),
             eos_id,
             beam: None,
             prefix: Vec::new(),
@@ -78,7 +79,7 @@ impl GenerateDefaults {
             },
         };
         GenerateConfig::new(self.max_length.unwrap_or(max_length))
-            .with_bos_id(Some(self.bos_id))
+            .with_bos_id(self.bos_id)
             .with_eos_id(self.eos_id)
             .with_method(method)
             .with_min_length(self.min_length)

@@ -84,6 +84,7 @@ fn check(parameters: &mut Parameters, others: &mut Parameters) -> Result<(), Wei
 
 fn read(fields: &mut Fields, _: &str) -> Result<Described, WeightsError> {
     fields.expect(&["scale_embedding"], json!(false))?;
+    fields.expect(&["is_encoder_decoder"], json!(true))?;
     let activation = activation::read(fields, "activation_function", "gelu", false)?;
     let d_model: usize = fields.required("d_model")?;
     let n_heads = fields.required("encoder_attention_heads")?;

@@ -98,7 +98,7 @@ const UNSUPPORTED: &[&str] = &[
 /// # Errors
 ///
 /// A file cannot be read, has a setting that is not valid, not supported or not of this model, or
-/// lacks the start token.
+/// lacks the start token of a model with an encoder.
 pub fn read_generation(
     folder: impl AsRef<Path>,
     model: impl Into<Stacks>,
@@ -118,7 +118,9 @@ pub fn read_generation(
             }
         }
     }
-    let read = read(&mut fields, model.into().nearest().target_vocab_size)?;
+    let stacks = model.into();
+    let size = stacks.nearest().target_vocab_size;
+    let read = read(&mut fields, size, stacks.encoder.is_none())?;
     let is_own = fields.file == GENERATION;
     for (name, neutral) in WITHOUT_EFFECT {
         let value: Option<f64> = fields.optional(name)?;
@@ -140,13 +142,20 @@ pub fn read_generation(
     Ok(read)
 }
 
-/// Takes the settings that are supported out of `fields`. `size` is the size of the vocabulary.
-fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsError> {
+/// Takes the settings that are supported out of `fields`. `size` is the size of the vocabulary, and
+/// `is_decoder` says whether there is no encoder.
+fn read(
+    fields: &mut Fields,
+    size: usize,
+    is_decoder: bool,
+) -> Result<GenerateDefaults, WeightsError> {
     let bos_id: Option<u32> = fields.optional("bos_token_id")?;
     let start_id = fields.optional("decoder_start_token_id")?.or(bos_id);
     let start_id = match start_id {
-        Some(id) => id,
-        None => fields.required("decoder_start_token_id")?,
+        // Nothing precedes the prompt of a decoder alone.
+        _ if is_decoder => None,
+        None => Some(fields.required("decoder_start_token_id")?),
+        found => found,
     };
     let eos_id = match fields.ids("eos_token_id")?[..] {
         [] => None,
@@ -173,7 +182,7 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
         }
     }
     for (name, ids) in [
-        ("decoder_start_token_id", &[start_id][..]),
+        ("decoder_start_token_id", start_id.as_slice()),
         ("eos_token_id", eos_id.as_slice()),
         ("forced_bos_token_id", forced_first.as_slice()),
         ("forced_decoder_ids", &speech),
@@ -214,7 +223,7 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
     }
     // The library `transformers` counts the start token as a token of the target. If the start
     // token is also the end token, avoiding repetitions would keep targets from ending.
-    if eos_id == Some(start_id) {
+    if start_id.is_some() && eos_id == start_id {
         let model = "for a model whose start token is its end token";
         if penalty != 1.0 {
             return Err(fields.refuse("repetition_penalty", &penalty, &format!("1 {model}")));
@@ -262,6 +271,10 @@ fn read(fields: &mut Fields, size: usize) -> Result<GenerateDefaults, WeightsErr
 /// Whisper detects a language that is not given, and `transformers` then leaves out a task that is
 /// not given. Here, they are English and `transcribe`.
 fn start_of_speech(fields: &mut Fields) -> Result<Vec<u32>, WeightsError> {
+    // Only Whisper has this token.
+    let Some(last) = fields.optional("no_timestamps_token_id")? else {
+        return Ok(Vec::new());
+    };
     fields.expect(&["return_timestamps"], json!(false))?;
     let forced: Option<Vec<(usize, Option<u32>)>> = fields.optional("forced_decoder_ids")?;
     let forced = forced.unwrap_or_default();
@@ -294,9 +307,10 @@ fn start_of_speech(fields: &mut Fields) -> Result<Vec<u32>, WeightsError> {
             None => tokens[index].or(id(usual)),
         };
     }
-    let last: Option<u32> = fields.optional("no_timestamps_token_id")?;
     let mut tokens: Vec<u32> = tokens.into_iter().flatten().collect();
-    tokens.extend(last.filter(|last| tokens.last() != Some(last)));
+    if tokens.last() != Some(&last) {
+        tokens.push(last);
+    }
     Ok(tokens)
 }
 

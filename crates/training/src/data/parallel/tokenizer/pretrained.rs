@@ -53,10 +53,11 @@ impl Tokenizer {
             ),
             _ => (&model.source_language, "--source-lang", &[][..]),
         };
+        let bos_id = model.search.bos_id;
         let language = match language {
             Some(name) => match inner.token_to_id(name) {
                 // In some models, the start token is the language token, which is not repeated.
-                Some(id) if side == Texts::Targets && id == model.search.bos_id => Language::None,
+                id @ Some(_) if side == Texts::Targets && id == bos_id => Language::None,
                 Some(id) if is_language(name) => Language::Token(id),
                 _ => return Err(UsageError::new(flag, name, no_language(&inner))),
             },
@@ -75,7 +76,8 @@ impl Tokenizer {
         Ok(Self {
             vocab_size: size,
             pad_id: model.pad_id,
-            bos_id: model.search.bos_id,
+            bos_id: bos_id
+                .ok_or_else(|| UsageError::new("bos_id", "null", "must begin targets"))?,
             eos_id: end_id,
             unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
             is_words: false,
