@@ -1,8 +1,7 @@
 //! Formats numbers, durations and sizes as readable text.
 
-use std::fmt::Display;
-
 use indicatif::BinaryBytes;
+pub use training::number::{counted, grouped};
 
 /// Returns a number with about four significant digits, such as `2.3126`, `0.00312`, `1,235` or
 /// `3.12e-5`.
@@ -22,28 +21,6 @@ pub fn short(number: f64) -> String {
             ))
         }
     }
-}
-
-/// Returns a number with commas between thousands, such as `123,940` or `-1,234.5`.
-pub fn grouped(number: impl Display) -> String {
-    let text = number.to_string();
-    let whole = text.find('.').unwrap_or(text.len());
-    let mut grouped = String::new();
-    for (index, character) in text.char_indices() {
-        let left = whole.saturating_sub(index);
-        let is_after_digit = grouped.ends_with(|c: char| c.is_ascii_digit());
-        if left > 0 && left.is_multiple_of(3) && is_after_digit {
-            grouped.push(',');
-        }
-        grouped.push(character);
-    }
-    grouped
-}
-
-/// Returns a count with the name of what is counted, such as `1 thread` or `1,000 steps`.
-pub fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {what}{plural}", grouped(count))
 }
 
 /// Returns a time in seconds as text, such as `0.01 s`, `9.54 s`, `12.3 s`, `2 min 05 s` or
@@ -87,7 +64,6 @@ mod tests {
         ] {
             assert_eq!(short(value), text);
         }
-        assert_eq!(grouped("-123456.75"), "-123,456.75");
     }
 
     #[test]
@@ -98,7 +74,5 @@ mod tests {
         assert_eq!(seconds(125.2), "2 min 05 s");
         assert_eq!(seconds(3720.0), "1 h 02 min");
         assert_eq!(bytes(495_760), "484.14 KiB");
-        assert_eq!(counted(1, "step"), "1 step");
-        assert_eq!(counted(1000, "step"), "1,000 steps");
     }
 }

@@ -119,6 +119,7 @@ pub mod memory;
 pub mod metrics;
 #[doc(hidden)]
 pub mod notes;
+pub mod number;
 #[doc(hidden)]
 pub mod positions;
 pub mod pretrained;

@@ -56,29 +56,22 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         output::result(&line)?;
     }
     let line = |name: &str, text: String| output::result(&format!("{name:<12}{text}"));
-    line("memory", memory(config, parameters, trained))?;
+    let state = bytes(state_bytes(config, parameters, trained));
+    let text = format!("{state} for parameters, gradients and optimizer state");
+    line("memory", text)?;
+    if let Some(peak) = peak_rss_bytes().map(|peak| bytes(peak as usize)) {
+        line("", format!("this process took {peak} at most"))?;
+    }
     let (total, per_step) = (grouped(steps), grouped(tokens / STEPS));
     let schedule = &optimization.schedule;
     let highest = schedule.warmup.min(steps);
     let rate = schedule.rate(highest, steps, config.model.d_model);
-    let rate = format!("learning rate {rate:.3e} at its highest, step {highest}");
-    let text = format!("{total}, about {per_step} target tokens each; {rate}");
+    let text = format!("{total}, about {per_step} target tokens each");
     line("steps", text)?;
+    let highest = grouped(highest);
+    let text = format!("learning rate {rate:.3e} at its highest, step {highest}");
+    line("", text)?;
     let [one, all] = [time, time * steps as f64].map(seconds);
     let text = format!("{one} a step, mean of {STEPS}; {all} for all steps, without evaluations");
     line("time", text)
-}
-
-/// Describes the memory of parameters, gradients and optimizer state, and the peak memory of the
-/// process if the system reports it.
-fn memory(config: &RunConfig, parameters: usize, trained: usize) -> String {
-    let state = bytes(state_bytes(config, parameters, trained));
-    let parts = "parameters, gradients and optimizer state";
-    match peak_rss_bytes() {
-        Some(peak) => {
-            let peak = bytes(peak as usize);
-            format!("{state} for {parts}; this process took {peak} at most")
-        }
-        None => format!("{state} for {parts}"),
-    }
 }

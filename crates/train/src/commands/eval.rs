@@ -75,10 +75,10 @@ pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
         return of_split(args, &trained, method, group);
     };
     let (run, group) = (&trained.run, group.collective());
-    let (dataset, lengths) = (run.dataset.as_ref(), &asked.lengths);
+    let (config, dataset, lengths) = (&run.config, run.dataset.as_ref(), &asked.lengths);
     let (split, size) = (args.split.unwrap_or(Split::Test), args.batch_size);
-    let settings = lengths::length_settings(&asked, &run.config, dataset, split, method, size)?;
-    let model = ByLength::new(&run.model, &run.config.model, dataset, lengths, group)?;
+    let settings = lengths::length_settings(&asked, config, Some(dataset), split, method, size)?;
+    let model = ByLength::new(&run.model, &config.model, dataset, lengths, group)?;
     let scores = lengths::report(&model, lengths, &settings, args.json)?;
     if !group.is_first() {
         return Ok(());

@@ -24,10 +24,6 @@ pub(super) fn at_end(
     let Some(asked) = &config.evaluation.by_length else {
         return Ok(None);
     };
-    let Some(dataset) = dataset else {
-        let expected = "is for tasks whose sequences can be made of any length; text has its own";
-        return Err(UsageError::setting(LengthsConfig::lengths, "", expected));
-    };
     length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
 }
 
@@ -41,7 +37,7 @@ pub(super) fn at_end(
 pub(super) fn length_settings(
     asked: &LengthsConfig,
     run: &RunConfig,
-    dataset: &dyn Dataset,
+    dataset: Option<&dyn Dataset>,
     split: Split,
     method: Method,
     batch_size: Option<usize>,
@@ -78,20 +74,22 @@ pub(super) fn report(
     let mut rows = Vec::with_capacity(lengths.len());
     for &length in lengths {
         let row = by_length.of_length(length, settings)?;
-        output::json_or(json, &row, || line(&row))?;
+        if json || row.sequences > 0 {
+            output::json_or(json, &row, || line(&row))?;
+        } else {
+            let what = "the model has no positions for it, or the task no such sequence";
+            output::note(&format!("no score for length {length}: {what}"));
+        }
         rows.push(row);
     }
     Ok(rows)
 }
 
 fn line(row: &LengthScore) -> String {
-    let share =
-        |share: Option<f64>| share.map_or("-".into(), |share| metric::text("exact_match", share));
+    let share = |share: Option<f64>| metric::text("exact_match", share.unwrap_or_default());
     let mark = if row.trained { "  trained" } else { "" };
     let (exact, tokens) = (share(row.exact_match), share(row.token_accuracy));
-    let LengthScore {
-        length, sequences, ..
-    } = row;
+    let (length, sequences) = (row.length, row.sequences);
     format!("{length:>6}  {sequences:>9}  {exact:>11}  {tokens:>14}{mark}")
 }
 
@@ -101,7 +99,7 @@ mod tests {
 
     #[test]
     fn rows_are_aligned_with_their_header() {
-        let mut row = LengthScore {
+        let row = LengthScore {
             length: 16,
             sequences: 250,
             exact_match: Some(1.0),
@@ -110,16 +108,7 @@ mod tests {
         };
         let expected = "    16        250       1.0000          0.9877  trained";
         assert_eq!(line(&row), expected);
-        row = LengthScore {
-            sequences: 0,
-            exact_match: None,
-            token_accuracy: None,
-            trained: false,
-            ..row
-        };
-        let expected = "    16          0            -               -";
-        assert_eq!(line(&row), expected);
-        let json = r#"{"length":16,"sequences":0,"exact_match":null,"token_accuracy":null,"trained":false}"#;
+        let json = r#"{"length":16,"sequences":250,"exact_match":1.0,"token_accuracy":0.98765,"trained":true}"#;
         assert_eq!(serde_json::to_string(&row).unwrap(), json);
     }
 }

@@ -31,9 +31,7 @@ pub(super) fn run(args: &PresetsArgs) -> Result<()> {
     for Preset { name, summary, .. } in Preset::all() {
         output::result(&format!("{name:<15} {summary}"))?;
     }
-    output::results(
-        "\n`train presets NAME > run.toml` writes all settings of a preset for `fit --config`.",
-    )
+    output::results("\n`train presets NAME > run.toml` writes all settings for `fit --config`.")
 }
 
 /// Returns the text of a TOML file with the settings of a preset. Each has a comment that describes

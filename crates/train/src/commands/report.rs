@@ -60,14 +60,11 @@ impl ReportArgs {
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
     check_different(&args.runs)?;
     let path = args.path();
-    let folder = path.is_dir().then(|| path.display());
-    let expected = "is a folder; name a file, such as report.html";
-    reject("--output", folder, expected)?;
     check_output("output", &path)?;
     let name = path.to_string_lossy().to_lowercase();
     let is_page = [".html", ".htm"].iter().any(|end| name.ends_with(end));
     let other = (!is_page).then(|| path.display());
-    let expected = "must have a name that ends with .html, as the page is HTML";
+    let expected = "must be a file whose name ends with .html, as the page is HTML";
     reject("--output", other, expected)?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| RunData::read(folder));

@@ -16,6 +16,7 @@ use training::trainer::Finished;
 use super::lengths;
 use crate::group::Group;
 use crate::metric;
+use crate::number::grouped;
 use crate::plot::attention::{attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::output;
@@ -38,8 +39,8 @@ pub(super) fn report(
     summary: &Summary,
 ) -> Result<()> {
     let samples = if output::is_quiet() { 0 } else { SHOWN };
-    let (step, seconds) = (summary.model_step, summary.train_seconds);
-    let steps = config.optimization.steps;
+    let [step, sequences] = [summary.model_step, summary.sequences].map(grouped);
+    let (steps, seconds) = (grouped(config.optimization.steps), summary.train_seconds);
     let took = format!("step {step} of {steps}, {seconds:.1} s of training");
     for (index, decoded) in test.decoded.iter().enumerate().take(samples) {
         // A good translation is rarely the same as its reference.
@@ -52,18 +53,16 @@ pub(super) fn report(
     }
     if let Some(scores) = test.texts {
         output::result(&format!(
-            "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {} validation pairs, {took}, {:.2} % of it waiting for data",
+            "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {sequences} validation pairs, {took}, {:.2} % of it waiting for data",
             scores.bleu,
             scores.chrf,
             summary.valid_loss.exp(),
-            summary.sequences,
             100.0 * summary.data_wait
         ))?;
     } else {
         output::result(&format!(
-            "{} on {} unseen sequences, {took}",
-            metric::named("exact_match", summary.exact_match),
-            summary.sequences
+            "{} on {sequences} unseen sequences, {took}",
+            metric::named("exact_match", summary.exact_match)
         ))?;
     }
     let (folder, group) = (finished.folder.path(), group.collective());

@@ -120,14 +120,11 @@ fn check_steps(
     ended_at: Option<usize>,
 ) -> Result<(), UsageError> {
     let is_over = ended_at == Some(step) && args.steps.is_none_or(|steps| steps <= step);
-    let what = if is_over && args.steps.is_some_and(|steps| steps <= step) {
-        format!("has ended after step {step}; --steps must be more than {step}")
-    } else if is_over {
-        format!("has ended after step {step}; ask for more with --steps")
-    } else if step <= steps {
-        return Ok(());
-    } else {
-        format!("is at step {step}, past --steps {steps}; ask for more")
+    let what = match args.steps {
+        _ if !is_over && step <= steps => return Ok(()),
+        _ if !is_over => format!("is at step {step}, past --steps {steps}; ask for more"),
+        Some(_) => format!("has ended after step {step}; --steps must be more than {step}"),
+        None => format!("has ended after step {step}; ask for more with --steps"),
     };
     Err(unusable(&args.run, what))
 }

@@ -24,7 +24,7 @@ use super::trained::Trained;
 use crate::args::{EvalArgs, check_generation, needs, set};
 use crate::group::Group;
 use crate::metric;
-use crate::number::short;
+use crate::number::{grouped, short};
 use crate::terminal::{LineProgress, output};
 
 /// Number of pairs that are held in memory at a time.
@@ -159,13 +159,15 @@ pub(super) fn run(
     }
     if blank > 0 {
         output::note(&format!(
-            "{shown}: {blank} blank sources have blank outputs, and no part in the loss"
+            "{shown}: {} blank sources have blank outputs, and no part in the loss",
+            grouped(blank)
         ));
     }
     if truncated > 0 {
         let limit = format!("more tokens than the {longest} that this model can take");
         output::warn(&format!(
-            "{shown}: {truncated} pairs have a side of {limit}: truncated"
+            "{shown}: {} pairs have a side of {limit}: truncated",
+            grouped(truncated)
         ));
     }
     if tokens == 0 {

@@ -53,7 +53,6 @@ impl RunReport {
         let has_evaluation = !run.curves.get("valid_loss").is_empty();
         let has_attention = examined.as_ref().is_ok_and(Examined::has_attention);
         let folder = quoted(&run.folder.display().to_string());
-        let why = examined.as_ref().err();
         let notes = [
             (!has_curves).then(|| "There are no curves: the run has taken no steps.".into()),
             (has_curves && !has_evaluation)
@@ -63,13 +62,12 @@ impl RunReport {
             }),
             run.lengths_of().map(|of| format!("The exact match by length is that of {of}.")),
             run.results.is_empty().then(|| {
-                "There are no scores of the trained model: training has not ended.".into()
+                "There are no scores of the trained model: only a run that finishes is tested.".into()
             }),
             (examined.is_ok() && !has_attention)
                 .then(|| "There is no attention: all examples are too long to show it.".into()),
-            why.map(|why| format!("There are no samples and no attention: {why}.")),
+            examined.as_ref().err().map(|why| format!("There are no samples and no attention: {why}.")),
         ];
-        let notes = notes.into_iter().flatten().collect();
         let examples = examined.ok();
         Self {
             name,
@@ -79,7 +77,7 @@ impl RunReport {
             facts: facts(run, examples.as_ref()),
             environment: environment(run),
             examples,
-            notes,
+            notes: notes.into_iter().flatten().collect(),
         }
     }
 }
@@ -145,10 +143,8 @@ fn environment(run: &RunData) -> Vec<(String, String)> {
     let memory = result("peak_rss_bytes").map(|size| bytes(size as usize));
     add("peak memory", memory);
     let share = |share: f64| format!("{:.1} %", 100.0 * share);
-    add(
-        "time spent waiting for data",
-        result("data_wait").map(share),
-    );
+    let waiting = result("data_wait").map(share);
+    add("time spent waiting for data", waiting);
     add("time of communication", result("communication").map(share));
     let processes = result("processes").map(grouped);
     add("processes that trained together", processes);

@@ -7,11 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use anyhow::{Context, Result};
-use console::{StyledObject, style};
+use console::{StyledObject, Term, measure_text_width, style};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::screen::{self, Stream};
+use super::table::width_of;
 
 /// How much the program prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,6 +108,24 @@ pub fn marked(line: &str, mark: Option<StyledObject<&str>>) -> Result<()> {
     write_out(&format!("{line}\n")).map(|_| ())
 }
 
+/// Breaks a line at spaces where it is wider than `width` terminal columns; `None` sets no limit. A
+/// line that begins with a space, such as a command to copy, is not broken.
+fn wrapped(line: String, width: Option<usize>) -> String {
+    let Some(width) = width.filter(|_| !line.starts_with(' ')) else {
+        return line;
+    };
+    let (mut lines, mut begin) = (String::new(), 0);
+    for word in line.split_inclusive(' ') {
+        let wide = measure_text_width(&lines[begin..]) + measure_text_width(word.trim_end());
+        if wide > width && lines.len() > begin {
+            lines.replace_range(lines.len() - 1.., "\n");
+            begin = lines.len();
+        }
+        lines += word;
+    }
+    lines
+}
+
 /// Prints a result: as a line of JSON if `json` is true, else the lines that `words` returns.
 ///
 /// # Errors
@@ -186,7 +205,8 @@ pub fn message(line: &str) {
 
 /// Prints `begin`, which may have colours, and then a line as [`message`] does.
 fn message_after(begin: &str, line: &str) {
-    let line = &format!("{begin}{}", visible(line));
+    let width = width_of(&Term::stderr());
+    let line = &wrapped(format!("{begin}{}", visible(line)), width);
     if !screen::hold(Stream::Stderr, line) {
         // One write for the line and its end, so that other processes print nothing between them.
         let line = format!("{line}\n");
@@ -204,5 +224,24 @@ fn beside_bar<T>(write: impl FnOnce() -> T) -> T {
     match bar {
         Some(bar) => bar.suspend(write),
         None => write(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_spaces() {
+        let wrapped = |line: &str, width| wrapped(line.into(), width);
+        assert_eq!(wrapped("one two  three", Some(7)), "one two\n three");
+        assert_eq!(
+            wrapped("\u{1b}[31mone \u{1b}[0mtwo", Some(7)),
+            "\u{1b}[31mone \u{1b}[0mtwo"
+        );
+        assert_eq!(wrapped("a longword 日本", Some(5)), "a\nlongword\n日本");
+        for (line, width) in [("  train resume run", Some(5)), ("one two", None)] {
+            assert_eq!(wrapped(line, width), line);
+        }
     }
 }

@@ -112,10 +112,9 @@ impl Table {
     }
 }
 
-/// Returns the width of the terminal on stdout, in columns; `None` if stdout is not a terminal.
-pub fn stdout_width() -> Option<usize> {
-    let stdout = Term::stdout();
-    let (_, columns) = stdout.is_term().then(|| stdout.size_checked()).flatten()?;
+/// Returns the width of a terminal in columns; `None` if the stream is not a terminal.
+pub fn width_of(stream: &Term) -> Option<usize> {
+    let (_, columns) = stream.is_term().then(|| stream.size_checked()).flatten()?;
     Some(columns.into())
 }
 

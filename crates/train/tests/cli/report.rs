@@ -103,7 +103,7 @@ fn what_a_run_lacks_is_said_and_the_page_is_written() {
         ("validation curves", "has not been evaluated"),
         ("exact match by length", "train eval early --eval-lengths"),
         ("samples and no attention", "no checkpoint"),
-        ("scores of the trained model", "has not ended"),
+        ("scores of the trained model", "only a run that finishes"),
     ] {
         let mut lines = notes.lines();
         let is_said = lines.any(|line| line.contains(lacks) && line.contains(why));
@@ -161,7 +161,7 @@ fn wrong_arguments_are_rejected() {
         report | RUN
         report none | RUN none: does not exist
         report folder | RUN folder: has no config.json
-        report run -o folder | --output folder: is a folder
+        report run -o folder | --output folder: must be a file
         report run -o x.svg | --output x.svg: must have a name that
         report run --backend x | --backend x: must be one of
         report run --examples 1001 | '1001' for '--examples <N>': 1001 is not in 0..=1000

@@ -56,7 +56,7 @@ pub(super) const TEXTS: [Preset; 3] = [
     },
     Preset {
         name: "base",
-        summary: "Texts, many pairs: the paper's base model, d_model 512, 6 layers per side",
+        summary: "Texts, many pairs (the paper's): d_model 512, 6 layers per side",
         recipe: &[
             "data.tokenizer.vocab_size=16000",
             "data.batch_tokens=4096",

@@ -87,7 +87,7 @@ impl<'a> ByLength<'a> {
         lengths: &[usize],
         group: &'a dyn Collective,
     ) -> Result<Self> {
-        let task = Self::task_of(dataset)?;
+        let task = Self::task_of(Some(dataset))?;
         let config = lengthened(config, task, lengths);
         let model = model.valid().with_max_len(config.max_len);
         Ok(Self {
@@ -99,13 +99,14 @@ impl<'a> ByLength<'a> {
         })
     }
 
-    /// Returns the synthetic task of a data set. The task generates sequences of any length.
+    /// Returns the synthetic task of a data set, which is `None` for texts that are not read yet. The
+    /// task generates sequences of any length.
     ///
     /// # Errors
     ///
     /// If the data set is not synthetic.
-    pub fn task_of(dataset: &dyn Dataset) -> Result<&dyn SyntheticTask, UsageError> {
-        dataset.synthetic().ok_or_else(|| {
+    pub fn task_of(dataset: Option<&dyn Dataset>) -> Result<&dyn SyntheticTask, UsageError> {
+        dataset.and_then(Dataset::synthetic).ok_or_else(|| {
             let expected =
                 "is for tasks whose sequences can be made of any length; text has its own";
             UsageError::setting(LengthsConfig::lengths, "", expected)

@@ -13,6 +13,7 @@ use super::lock::{LockedFolder, is_locked};
 use crate::error::{DivergedError, UsageError};
 use crate::evaluation::rounded;
 use crate::files::write_json;
+use crate::number::grouped;
 use crate::setting::choices;
 
 choices! {
@@ -88,7 +89,7 @@ impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::AllSteps { steps: 1 } => f.write_str("the only step was taken"),
-            Self::AllSteps { steps } => write!(f, "all {steps} steps taken"),
+            Self::AllSteps { steps } => write!(f, "all {} steps taken", grouped(steps)),
             Self::TargetReached {
                 exact_match,
                 target,

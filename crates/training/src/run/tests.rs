@@ -130,7 +130,7 @@ fn errors_say_whether_checkpoints_are_missing_or_damaged() {
     assert!(error.contains("model.safetensors: "), "{error}");
     fs::remove_dir_all(&checkpoints).unwrap();
     let error = error_of(&path);
-    let expected = "checkpoints: has no checkpoint step-N; wait until the run has saved one";
+    let expected = "checkpoints: has no checkpoint step-N; train again, or wait for the first";
     assert!(error.contains(expected), "{error}");
     fs::write(&checkpoints, "x").unwrap();
     let error = error_of(&path);

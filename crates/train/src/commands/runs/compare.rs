@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use training::config::differences::{NearestPreset, Settings, differing};
+use training::config::differences::{Settings, differing};
 use training::config::setting_at;
 use training::data::TASK;
 use training::run::{COMPARED, DATA_HASHES, RunData, Status, seed_groups};
@@ -20,7 +20,7 @@ use crate::metric;
 use crate::number::grouped;
 use crate::plot::mean_and_deviation;
 use crate::terminal::output;
-use crate::terminal::table::{Table, stdout_width};
+use crate::terminal::table::{Table, width_of};
 
 /// Flags of `compare`.
 #[derive(Clone, Debug, Args)]
@@ -92,8 +92,9 @@ pub fn run(args: &CompareArgs) -> Result<()> {
             format!("{run} (seed {seed})")
         });
         let (heading, named) = (&group.heading, named.collect::<Vec<_>>().join(", "));
-        output::result("")?;
-        output::result(&format!("{heading}: mean ± standard deviation of {named}"))?;
+        output::results(&format!(
+            "\n{heading}: mean ± standard deviation of {named}"
+        ))?;
     }
     Ok(())
 }
@@ -122,10 +123,9 @@ fn value(group: &[&RunData], path: &str) -> Value {
 fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
     let first: Vec<&RunData> = groups.iter().map(|group| group[0]).collect();
     let all: Vec<&Settings> = first.iter().map(|run| &run.settings).collect();
-    let nearest = first.iter().map(|run| run.nearest_preset());
-    let nearest: Vec<Option<NearestPreset>> = nearest.collect();
+    let nearest: Vec<_> = first.iter().map(|run| run.nearest_preset()).collect();
     let chosen = nearest.iter().map(|it| it.as_ref().map(shown::chosen));
-    let chosen: Vec<Option<Settings>> = chosen.collect();
+    let chosen: Vec<_> = chosen.collect();
     // A setting that differs because the presets do was not chosen.
     let is_chosen = |path: &&str| {
         let mut chosen = chosen.iter();
@@ -138,10 +138,9 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
         flag: fit_flag_of(path),
         values,
     };
+    let values = |path| groups.iter().map(|it| value(it, path)).collect();
     let paths = differing(&all).into_iter().filter(is_chosen);
-    let settings =
-        paths.map(|path| setting(path, groups.iter().map(|it| value(it, path)).collect()));
-    let mut settings: Vec<Setting> = settings.collect();
+    let mut settings: Vec<_> = paths.map(|path| setting(path, values(path))).collect();
     // The preset of a synthetic task has the task's name.
     let presets = first.iter().zip(&nearest).map(|(run, nearest)| {
         let nearest = nearest.as_ref().filter(|_| run.is_of_texts());
@@ -190,7 +189,7 @@ const NAMES: usize = 20;
 /// Prints the comparison. Groups that do not fit the width of the terminal are printed in further
 /// tables below.
 fn print(comparison: &Comparison) -> Result<()> {
-    let (width, groups) = (stdout_width(), comparison.groups.len());
+    let (width, groups) = (width_of(&console::Term::stdout()), comparison.groups.len());
     let fits = |count: &usize| {
         let mut starts = (0..groups).step_by(*count);
         let table = |start| table(comparison, start, *count);

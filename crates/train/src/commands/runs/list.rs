@@ -2,7 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -18,7 +18,7 @@ use crate::args::run_folder;
 use crate::metric;
 use crate::number::seconds;
 use crate::terminal::output;
-use crate::terminal::table::{Table, stdout_width};
+use crate::terminal::table::{Table, width_of};
 
 /// Flags of `runs`.
 #[derive(Clone, Debug, Args)]
@@ -73,7 +73,14 @@ pub fn run(args: &RunsArgs) -> Result<()> {
     let folders = if is_run {
         vec![parent.clone()]
     } else {
-        run_folders(parent).map_err(|error| cannot_read(parent, &error))?
+        run_folders(parent).map_err(|error| {
+            let what = if parent.exists() {
+                format!("cannot be read ({error}); name a folder of runs")
+            } else {
+                "does not exist; name a folder of runs".into()
+            };
+            UsageError::new("DIR", parent.display(), what)
+        })?
     };
     let mut runs = Vec::new();
     for folder in &folders {
@@ -108,7 +115,7 @@ pub fn run(args: &RunsArgs) -> Result<()> {
     for words in &mut words {
         words.sort_by_key(|word| counts[word]);
     }
-    let width = stdout_width();
+    let width = width_of(&console::Term::stdout());
     let mut table = Table::new(headings).right([3, 5]).cutting(2);
     for (run, words) in runs.iter().zip(&words) {
         let mut row = run.row(words.join(" "));
@@ -122,16 +129,7 @@ pub fn run(args: &RunsArgs) -> Result<()> {
             table = table.without(name);
         }
     }
-    let lines = table.lines(width);
-    lines.iter().try_for_each(|line| output::result(line))
-}
-
-fn cannot_read(folder: &Path, error: &std::io::Error) -> UsageError {
-    let what = match error.kind() {
-        std::io::ErrorKind::NotFound => "does not exist; name a folder of runs".into(),
-        _ => format!("cannot be read ({error}); name a folder of runs"),
-    };
-    UsageError::new("DIR", folder.display(), what)
+    output::results(&table.lines(width).join("\n"))
 }
 
 fn sort(runs: &mut [Listed], by: Column) {
@@ -206,11 +204,8 @@ impl Listed {
             _ => {}
         }
         let chosen = shown::chosen(nearest);
-        words.extend(
-            chosen
-                .iter()
-                .map(|(path, value)| shown::setting(path, value)),
-        );
+        let chosen = chosen.iter();
+        words.extend(chosen.map(|(path, value)| shown::setting(path, value)));
         words
     }
 

@@ -26,7 +26,7 @@ use crate::allocator::return_freed_pages;
 use crate::args::flags::fit_flag_of;
 use crate::args::{named, needs, reject, run_folder};
 use crate::device::DeviceName;
-use crate::number::bytes;
+use crate::number::{bytes, counted};
 use crate::terminal::output;
 
 /// Flags of `export`.
@@ -106,11 +106,11 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         created.with_context(|| format!("cannot create {}", folder.display()))?;
     }
     let size = write(&output, &theirs, args.dtype, &metadata)?;
-    let (path, count) = (output.display(), theirs.len());
+    let (path, count) = (output.display(), counted(theirs.len(), "tensor"));
     let of = |run: &TrainedRun| format!(", {}", args.checkpoint.describe(run.step));
     let of = run.as_ref().map(of).unwrap_or_default();
     output::result(&format!(
-        "{path}: {count} tensors in the layout {layout}, {size}{of}"
+        "{path}: {count} in the layout {layout}, {size}{of}"
     ))?;
     if let (Some(folder), Some(run)) = (&args.folder, &run) {
         return write_others(folder, layout, &args.source, run);

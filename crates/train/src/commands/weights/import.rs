@@ -23,6 +23,7 @@ use super::output_file::{check_output, write};
 use crate::allocator::return_freed_pages;
 use crate::args::{NameArgs, SETTING, TaskArgs, WeightArgs, assignment, named, needs, reject};
 use crate::device::DeviceName;
+use crate::number::counted;
 use crate::terminal::output;
 
 /// Flags of `import`.
@@ -211,9 +212,9 @@ fn describe(imported: &Imported) {
     }
     let (layout, contents) = (imported.layout, imported.contents);
     let tensors = imported.parameters.values();
-    let n = tensors.map(|data| data.num_elements()).sum::<usize>();
+    let n = counted(tensors.map(|data| data.num_elements()).sum(), "parameter");
     let Some(config) = &imported.stacks.config() else {
-        return output::note(&format!("layout {layout}: {contents}, {n} parameters"));
+        return output::note(&format!("layout {layout}: {contents}, {n}"));
     };
     let layers = match contents {
         Contents::Model => format!("{}+{}", config.n_encoder_layers, config.n_decoder_layers),
@@ -221,7 +222,7 @@ fn describe(imported: &Imported) {
         Contents::Decoder => config.n_decoder_layers.to_string(),
     };
     output::note(&format!(
-        "layout {layout}: {contents}, {layers} layers, d_model {}, {} heads, d_ff {}, {n} parameters",
+        "layout {layout}: {contents}, {layers} layers, d_model {}, {} heads, d_ff {}, {n}",
         config.d_model, config.n_heads, config.d_ff,
     ));
     output::note(&format!("taken to be: {}", flags_of(config)));

@@ -10,6 +10,7 @@ use transformer::weights::{self, Recognised, WeightsError, WeightsFile};
 
 use super::error::{shown, wrong};
 use crate::args::NameArgs;
+use crate::number::grouped;
 use crate::terminal::output;
 
 /// Flags of `inspect`.
@@ -69,10 +70,9 @@ pub fn run(args: &InspectArgs) -> Result<()> {
 
 fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>) -> String {
     let tensors = file.tensors().iter();
-    let tensors = tensors.map(|(name, info)| (shown(name), info));
-    let tensors: Vec<_> = tensors.collect();
-    let width = tensors.iter().map(|(name, _)| name.chars().count()).max();
-    let width = width.unwrap_or(0);
+    let tensors: Vec<_> = tensors.map(|(name, info)| (shown(name), info)).collect();
+    let widths = tensors.iter().map(|(name, _)| name.chars().count());
+    let width = widths.max().unwrap_or(0);
     let mut lines = Vec::new();
     let mut elements = 0;
     for (name, info) in &tensors {
@@ -82,9 +82,13 @@ fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>)
         ));
         elements += info.shape.iter().product::<usize>();
     }
-    let (format, count) = (file.format(), tensors.len());
+    let (format, count, elements) = (file.format(), tensors.len(), grouped(elements));
     lines.push(format!("\n{format}: {count} tensors, {elements} elements"));
-    let metadata = file.metadata().iter();
+    // Only --json shows the JSON with the settings of a native model.
+    let metadata = file
+        .metadata()
+        .iter()
+        .filter(|(_, text)| !text.starts_with('{'));
     lines.extend(metadata.map(|(key, text)| shown(&format!("{key}: {text}"))));
     lines.push(match (known, several) {
         (Some(known), _) => {

@@ -22,9 +22,6 @@ use crate::terminal::output;
 pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     layout::check_output("output", path)?;
     let reject = |what: &str| Err(UsageError::new("--output", path.display(), what));
-    if path.is_dir() {
-        return reject("is a folder, but must be a file");
-    }
     if path.exists() && !path.is_file() {
         return reject("is not a regular file");
     }

@@ -10,6 +10,7 @@ use super::lines::{Lines, wrong};
 use super::tokenizer::LONGEST_TEXT;
 use crate::error::{UsageError, quote};
 use crate::files::unique::Unique;
+use crate::number::grouped;
 use crate::setting::{custom, declarations, text};
 
 /// The files of a parallel corpus.
@@ -330,8 +331,9 @@ impl CorpusStats {
             ),
         ];
         let notes = notes.into_iter().filter(|(count, _)| *count > 0);
-        let notes = notes.map(|(count, what)| format!("{count} {what}"));
-        notes.collect()
+        notes
+            .map(|(count, what)| format!("{} {what}", grouped(count)))
+            .collect()
     }
 }
 

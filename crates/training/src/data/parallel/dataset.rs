@@ -17,6 +17,7 @@ use crate::data::{Codec, Dataset, Decoded, Example, Limits, Sides, Split, TextSc
 use crate::error::UsageError;
 use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
 use crate::notes;
+use crate::number::grouped;
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
 ///
@@ -257,7 +258,7 @@ pub(super) fn note_long(config: &TextConfig, long: usize, pairs: &str) {
                 format!("a source of more than {source} tokens or a target of more than {target}")
             }
         };
-        notes::note(&format!("{long} {pairs} have {most}: {done}"));
+        notes::note(&format!("{} {pairs} have {most}: {done}", grouped(long)));
     }
 }
 

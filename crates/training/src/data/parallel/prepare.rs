@@ -14,6 +14,7 @@ use super::train_tokenizers::read_or_train;
 use super::{BatchPlan, Overlong, ParallelDataset, TextConfig, TokenCache, TokenizerPair};
 use crate::error::UsageError;
 use crate::notes;
+use crate::number::grouped;
 
 impl ParallelDataset {
     /// Makes the data set of a new run: trains or reads its tokenisers, tokenises its corpora, and
@@ -129,7 +130,7 @@ impl ParallelDataset {
         let is_long = |pair: &u32| config.is_overlong(cache.lengths(*pair as usize));
         let is_held_out = |pair: u32| held_out.is_some_and(|chosen| chosen.has(pair.into()));
         let long = (0..pairs).filter(is_long).count();
-        note_long(config, long, &format!("of {pairs} pairs"));
+        note_long(config, long, &format!("of {} pairs", grouped(pairs)));
         let ends = tokenizers[0].suffix().len();
         // Returns the numbers of tokens that the model reads: of the source with its suffix,
         // usually an end symbol, and of the target with its begin symbol.
@@ -147,8 +148,9 @@ impl ParallelDataset {
             };
             return Err(error.into());
         }
-        let [source_size, target_size] = tokenizers.map(|tokenizer| tokenizer.vocab_size);
-        let (kept, batches, padding) = (plan.pairs(), plan.batches(), 100.0 * plan.padding());
+        let [source_size, target_size] = tokenizers.map(|tokenizer| grouped(tokenizer.vocab_size));
+        let [kept, batches] = [plan.pairs(), plan.batches()].map(grouped);
+        let padding = 100.0 * plan.padding();
         notes::note(&format!(
             "{kept} pairs, {source_size} and {target_size} tokens in the vocabularies, {batches} batches an epoch, {padding:.1} % padding",
         ));

@@ -244,9 +244,7 @@ impl Checkpoints {
             (Some(first), _) => format!("has no checkpoint that is whole ({first})"),
             (None, Err(_)) if self.folder.is_file() => "is not a folder".into(),
             (None, Err(error)) => format!("cannot be read ({error})"),
-            (None, Ok(_)) => {
-                "has no checkpoint step-N; wait until the run has saved one, or train again".into()
-            }
+            (None, Ok(_)) => "has no checkpoint step-N; train again, or wait for the first".into(),
         };
         Err(CheckpointError::damaged(&self.folder, what))
     }
