@@ -42,7 +42,7 @@ fn outputs(run: &TrainedRun, config: GenerateConfig, texts: &[String]) -> Vec<St
         predictor.request(&Line { number, text }).unwrap().unwrap()
     });
     let requests: Vec<_> = requests.collect();
-    let lines = predictor.predict(&requests).unwrap();
+    let lines = predictor.predict(&requests, &mut |_| ()).unwrap();
     lines.iter().map(|line| line.trim_end().into()).collect()
 }
 

@@ -57,7 +57,7 @@ fn ask(prompt: &mut Prompt, has_target: bool) -> Result<Reply> {
 fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<ControlFlow<()>> {
     match predictor.request(line) {
         Ok(Some(request)) if args.stream => predictor.stream(&request, output::stream),
-        Ok(Some(request)) => output::stream(&predictor.predict(&[request])?.concat()),
+        Ok(Some(request)) => output::stream(&predictor.predict(&[request], &mut |_| ())?.concat()),
         Ok(None) => Ok(ControlFlow::Continue(())),
         Err(error) => {
             output::error(&error.to_string());

@@ -1,6 +1,5 @@
 //! `train generate`: generate an output for each input line.
 
-use std::cell::Cell;
 use std::io::{self, BufWriter, IsTerminal, Seek, Write as _};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -60,7 +59,6 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     let config = args.config(run.dataset.as_ref(), model)?;
     // `--batch-size` cannot be combined with `--stream`, which therefore has the default of 1.
     let default = usual_batch_size(&config, model, default);
-    let batch_size = args.batch_size.unwrap_or(default);
     let limit = args.max_length.or(run.dataset.search().max_length);
     let work = if args.score {
         Work::Score
@@ -72,9 +70,10 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
             config,
         })
     };
-    let predictor = Predictor::new(run, work, args.json);
+    let mut predictor = Predictor::new(run, work, args.json);
+    predictor.batch_size = args.batch_size.unwrap_or(default);
     let Some(mut input) = input else {
-        return follow(&predictor, batch_size, group);
+        return follow(&predictor, group);
     };
     if input.is_terminal() && io::stdout().is_terminal() {
         // The prompt reads stdin itself.
@@ -86,9 +85,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
         let mut progress = (!is_interactive).then(|| LineProgress::new("lines", input.total()));
         let mut all = |write: &mut Write<'_>| {
             let progress = progress.as_mut();
-            predict_all(
-                args, &predictor, &mut input, batch_size, progress, group, write,
-            )
+            predict_all(args, &predictor, &mut input, progress, group, write)
         };
         let (lines, wrong) = match &args.output {
             None => all(&mut output::stream)?,
@@ -159,11 +156,10 @@ impl Window {
     fn predict(
         &self,
         predictor: &Predictor,
-        batch_size: usize,
         group: &dyn Collective,
         report: &mut dyn FnMut(usize),
     ) -> Result<Vec<String>> {
-        let own = predictor.predict_in_batches(&self.0[group.rank()], batch_size, report);
+        let own = predictor.predict(&self.0[group.rank()], report);
         if group.size() == 1 {
             return own;
         }
@@ -176,32 +172,33 @@ impl Window {
 }
 
 /// Predicts this process's share of the requests that rank 0 reads, until the input has ended.
-fn follow(predictor: &Predictor, batch_size: usize, group: &dyn Collective) -> Result<()> {
+fn follow(predictor: &Predictor, group: &dyn Collective) -> Result<()> {
     loop {
         let window = Window::default().shared(group);
         if window.0.is_empty() {
             return Ok(());
         }
-        window.predict(predictor, batch_size, group, &mut |_| ())?;
+        window.predict(predictor, group, &mut |_| ())?;
     }
 }
 
-/// A line of the input: a request, or an output that needs no model.
-enum Entry {
-    Request(Request),
-    /// The output for a blank or a wrong line.
-    Output(String),
-}
-
-/// Lines of the input, in their order.
+/// Lines of the input.
 #[derive(Default)]
 struct Batch {
-    entries: Vec<Entry>,
-    /// Number of wrong lines among `entries`.
+    requests: Vec<Request>,
+    /// The number of each blank or wrong line, and its output, which needs no model.
+    others: Vec<(u64, String)>,
+    /// Number of wrong lines among `others`.
     wrong: usize,
     /// How reading ended: `Ok` at the end of the input, or the error that stopped it. `None` while
     /// there may be more lines.
     end: Option<Result<(), UsageError>>,
+}
+
+impl Batch {
+    fn len(&self) -> usize {
+        self.requests.len() + self.others.len()
+    }
 }
 
 /// Writes the outputs for all lines. Returns the number of lines, and how many of them were wrong.
@@ -209,38 +206,44 @@ fn predict_all(
     args: &GenerateArgs,
     predictor: &Predictor,
     input: &mut Input,
-    batch_size: usize,
     mut progress: Option<&mut LineProgress>,
     group: &dyn Collective,
     write: &mut Write<'_>,
 ) -> Result<(usize, usize)> {
     let (mut lines, mut wrong) = (0, 0);
     // Lines of similar lengths share a batch. Whoever writes to a pipe may wait for outputs.
-    let is_file = args.input.input.is_file();
-    let size = batch_size * if is_file { BATCHES_AT_ONCE } else { 1 };
+    let waits = args.stream || !args.input.input.is_file();
+    let share = predictor.batch_size * if waits { 1 } else { BATCHES_AT_ONCE };
     loop {
-        let batch = read(input, predictor, size * group.size(), args.keep_going)?;
-        lines += batch.entries.len();
+        let batch = read(input, predictor, share * group.size(), args.keep_going)?;
+        let mut left = batch.len();
+        lines += left;
         wrong += batch.wrong;
         let written = if args.stream {
-            stream(predictor, &batch.entries)?
+            stream(predictor, &batch)?
         } else {
-            let left = Cell::new(batch.entries.len());
-            let mut report = |count| {
-                left.set(left.get() - count);
-                if let Some(progress) = &mut progress {
-                    progress.add(count);
-                }
-            };
-            let outputs = outputs(
-                predictor,
-                &batch.entries,
-                (batch_size, size),
-                group,
-                &mut report,
-            )?;
-            report(left.get());
-            write(&outputs)?
+            let mut shares: Vec<_> = batch.requests.chunks(share).map(<[_]>::to_vec).collect();
+            shares.resize(group.size(), Vec::new());
+            let outputs = Window(shares)
+                .shared(group)
+                .predict(predictor, group, &mut |count| {
+                    left -= count;
+                    if let Some(progress) = &mut progress {
+                        progress.add(count);
+                    }
+                })?;
+            if let Some(progress) = &mut progress {
+                progress.add(left);
+            }
+            let numbers = batch.requests.iter().map(|request| request.line);
+            let mut outputs: Vec<_> = numbers.zip(outputs).chain(batch.others).collect();
+            outputs.sort_unstable_by_key(|(number, _)| *number);
+            write(
+                &outputs
+                    .into_iter()
+                    .map(|(_, text)| text)
+                    .collect::<String>(),
+            )?
         };
         match batch.end {
             Some(Err(error)) => return Err(error.into()),
@@ -254,7 +257,7 @@ fn predict_all(
 /// `keep_going` is true, prints the error of a wrong line instead, and continues.
 fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool) -> Result<Batch> {
     let mut batch = Batch::default();
-    while batch.entries.len() < size && batch.end.is_none() {
+    while batch.len() < size && batch.end.is_none() {
         let (number, request) = match input.next() {
             Some(Ok(line)) => (line.number, predictor.request(&line)),
             Some(Err(Unreadable::Line(number, error))) => (number, Err(error)),
@@ -268,13 +271,14 @@ fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool)
             }
         };
         match request {
-            Ok(Some(request)) => batch.entries.push(Entry::Request(request)),
-            Ok(None) => batch.entries.push(Entry::Output(predictor.blank(number)?)),
+            Ok(Some(request)) => batch.requests.push(request),
+            Ok(None) => batch.others.push((number, predictor.blank(number)?)),
             Err(error) if keep_going => {
                 output::error(&error.to_string());
                 batch.wrong += 1;
-                let rejected = predictor.rejected(number, &error)?;
-                batch.entries.push(Entry::Output(rejected));
+                batch
+                    .others
+                    .push((number, predictor.rejected(number, &error)?));
             }
             Err(error) => batch.end = Some(Err(error)),
         }
@@ -282,43 +286,11 @@ fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool)
     Ok(batch)
 }
 
-/// Returns the outputs of `entries` as one text. Each process of the group predicts the requests
-/// among up to `batch_size` entries.
-fn outputs(
-    predictor: &Predictor,
-    entries: &[Entry],
-    (batch_size, share): (usize, usize),
-    group: &dyn Collective,
-    report: &mut dyn FnMut(usize),
-) -> Result<String> {
-    let requests = |entries: &[Entry]| -> Vec<Request> {
-        let requests = entries.iter().filter_map(|entry| match entry {
-            Entry::Request(request) => Some(request.clone()),
-            Entry::Output(_) => None,
-        });
-        requests.collect()
-    };
-    let mut shares: Vec<Vec<Request>> = entries.chunks(share).map(requests).collect();
-    shares.resize(group.size(), Vec::new());
-    let window = Window(shares).shared(group);
-    let outputs = window.predict(predictor, batch_size, group, report)?;
-    let mut outputs = outputs.into_iter();
-    let text = entries.iter().map(|entry| match entry {
-        Entry::Request(_) => outputs.next().expect("each request has an output"),
-        Entry::Output(text) => text.clone(),
-    });
-    Ok(text.collect())
-}
-
-fn stream(predictor: &Predictor, entries: &[Entry]) -> Result<ControlFlow<()>> {
-    for entry in entries {
-        let written = match entry {
-            Entry::Request(request) => predictor.stream(request, output::stream)?,
-            Entry::Output(text) => output::stream(text)?,
-        };
-        if written.is_break() {
-            return Ok(written);
-        }
+/// Writes the output of a batch of one line token by token.
+fn stream(predictor: &Predictor, batch: &Batch) -> Result<ControlFlow<()>> {
+    match (&batch.requests[..], &batch.others[..]) {
+        ([request], _) => predictor.stream(request, output::stream),
+        (_, [(_, text)]) => output::stream(text),
+        _ => Ok(ControlFlow::Continue(())),
     }
-    Ok(ControlFlow::Continue(()))
 }

@@ -47,7 +47,7 @@ const BATCH_TOKENS: usize = 1 << 14;
 /// let line = |text: &str| Line { number: 1, text: text.into() };
 ///
 /// let request = predictor.request(&line("3 1 2"))?.expect("the line is not blank");
-/// let outputs = predictor.predict(&[request])?;
+/// let outputs = predictor.predict(&[request], &mut |_| ())?;
 /// assert_eq!(outputs.len(), 1);
 /// assert!(outputs[0].starts_with('7') && outputs[0].ends_with('\n'));
 ///
@@ -62,12 +62,20 @@ pub struct Predictor<'a> {
     run: &'a TrainedRun,
     work: Work,
     is_json: bool,
+    /// Maximum number of requests that are processed at once; no limit by default.
+    pub batch_size: usize,
 }
 
 impl<'a> Predictor<'a> {
     /// Creates a predictor. Its results are lines of JSON if `is_json`, else of plain text.
     pub fn new(run: &'a TrainedRun, work: Work, is_json: bool) -> Self {
-        Self { run, work, is_json }
+        let batch_size = usize::MAX;
+        Self {
+            run,
+            work,
+            is_json,
+            batch_size,
+        }
     }
 
     /// Encodes a line as a request; returns `None` for a blank line. If the data set has a
@@ -104,34 +112,26 @@ impl<'a> Predictor<'a> {
 
     /// Returns the result of each request as text, with line breaks.
     ///
+    /// Requests of similar lengths share a batch, but samples keep the order of their lines. A batch
+    /// of long requests is smaller than `batch_size`. After each batch, `report` gets the number of
+    /// its requests.
+    ///
     /// # Errors
     ///
     /// If the model cannot process a request with these settings, or if an output of the model is
     /// not finite.
-    pub fn predict(&self, requests: &[Request]) -> Result<Vec<String>> {
-        self.predict_in_batches(requests, requests.len(), &mut |_| ())
-    }
-
-    /// Returns what [`predict`](Self::predict) does, for at most `batch_size` requests at once, or
-    /// fewer if they are long. Requests of similar lengths share a batch, but samples keep the order
-    /// of their lines. After each batch, `report` gets the number of its requests.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`predict`](Self::predict).
-    pub fn predict_in_batches(
+    pub fn predict(
         &self,
         requests: &[Request],
-        batch_size: usize,
         report: &mut dyn FnMut(usize),
     ) -> Result<Vec<String>> {
         let batches: Vec<Vec<usize>> = if self.is_sampled() {
             let indices: Vec<usize> = (0..requests.len()).collect();
-            indices.chunks(batch_size).map(<[_]>::to_vec).collect()
+            indices.chunks(self.batch_size).map(<[_]>::to_vec).collect()
         } else {
             let lengths = requests.iter().map(|it| [it.source.len(), it.target.len()]);
             let lengths: Vec<[usize; 2]> = lengths.collect();
-            batches_by_length(&lengths, batch_size, BATCH_TOKENS)
+            batches_by_length(&lengths, self.batch_size, BATCH_TOKENS)
         };
         let mut results = vec![String::new(); requests.len()];
         // The longest come first, so that a lack of memory shows at once.
@@ -210,7 +210,7 @@ impl<'a> Predictor<'a> {
     /// })?;
     /// assert!(ended.is_continue());
     /// assert_eq!(parts.borrow().len(), 5); // four symbols and the line break
-    /// assert_eq!(parts.borrow().concat(), predictor.predict(&[request])?.concat());
+    /// assert_eq!(parts.borrow().concat(), predictor.predict(&[request], &mut |_| ())?.concat());
     /// # Ok::<(), anyhow::Error>(())
     /// ```
     ///
@@ -226,7 +226,7 @@ impl<'a> Predictor<'a> {
         let requests = &[request];
         let generation = match &self.work {
             Work::Generate(generation) if generation.config.rows_per_source() == 1 => generation,
-            _ => return print(&self.predict(std::slice::from_ref(request))?.concat()),
+            _ => return print(&self.results(&[request])?.concat()),
         };
         let config = generation.config_at(request.line, self.max_output(request));
         let prefix = &generation.prefix;

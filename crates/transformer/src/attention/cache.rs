@@ -11,9 +11,9 @@ const FIRST_LENGTH: usize = 32;
 ///
 /// Keys and values are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads
 /// of keys before `G` heads of values. The buffer is written in place if nothing else holds it.
-/// `C` begins with [`FIRST_LENGTH`] positions, if the capacity has as many, and a full buffer doubles
-/// it, since most targets are far shorter than they may be. The first append to a cache without
-/// capacity keeps the given tensor as the buffer: training, which appends only once, needs no copy.
+/// `C` is 32 at first, or the capacity if that is less, and a full buffer doubles it, since most
+/// targets are far shorter than they may be. The first append to a cache without capacity keeps the
+/// given tensor as the buffer: training, which appends only once, needs no copy.
 #[derive(Clone, Debug, Default)]
 pub struct KeyValueCache {
     buffer: Option<Tensor<4>>,

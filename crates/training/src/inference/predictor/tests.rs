@@ -36,7 +36,8 @@ fn json_repeats_the_source_as_it_was_written() {
     let predictor = Predictor::new(&run, Work::Generate(generation), true);
     let request = predictor.request(&line(7, " 3  1")).unwrap().unwrap();
     let result: Value =
-        serde_json::from_str(&predictor.predict(&[request]).unwrap().concat()).unwrap();
+        serde_json::from_str(&predictor.predict(&[request], &mut |_| ()).unwrap().concat())
+            .unwrap();
     assert_eq!(
         (&result["line"], &result["source"]),
         (&json!(7), &json!(" 3  1"))
@@ -59,7 +60,7 @@ fn scores_are_of_the_target_after_the_tab() {
     let request = |text| predictor.request(&line(1, text));
     let (one, two) = (request("3 1\t5").unwrap(), request("3  1\t5 6").unwrap());
     let requests = [one.unwrap(), two.unwrap()];
-    let results = predictor.predict(&requests).unwrap();
+    let results = predictor.predict(&requests, &mut |_| ()).unwrap();
     let [one, two] = [0, 1].map(|i| serde_json::from_str::<Value>(&results[i]).unwrap());
     assert_eq!(
         (&one["source"], &one["target"]),
@@ -118,6 +119,6 @@ fn a_beam_search_is_streamed_as_a_whole() {
     assert!(predictor.stream(&request, print).unwrap().is_continue());
     assert_eq!(
         parts.into_inner(),
-        [predictor.predict(&[request]).unwrap().concat()]
+        [predictor.predict(&[request], &mut |_| ()).unwrap().concat()]
     );
 }
