@@ -10,8 +10,8 @@ FOLDER is a folder of Hugging Face's; it needs `pip install torch transformers`,
 SOURCES have the lengths that they have. In turns, both read the model and the file, translate it, and
 write the result. The time of `train` is that of its whole process; Python's start and its imports do
 not count for CTranslate2. Each side is measured with every batch size, and the best of its medians
-stands in the table, in seconds, with the batch size, the ratio, and the peak memory in MiB
-(CTranslate2's includes Python). The last column counts equal lines.
+stands in the table, in seconds, with the batch size, the ratio, and the peak memory in MiB, which is
+measured by GNU time (/usr/bin/time; CTranslate2's includes Python). The last column counts equal lines.
 """
 
 import argparse
@@ -25,6 +25,16 @@ import time
 from pathlib import Path
 
 SPECIAL = ["<blank>", "<s>", "</s>"]
+
+
+def convert(args, model, work):
+    """Writes the model for CTranslate2."""
+    import ctranslate2
+
+    if (model / "environment.json").exists():
+        convert_run(model, args.train, work)
+    else:
+        ctranslate2.converters.TransformersConverter(args.model).convert(str(work), force=True)
 
 
 def convert_run(run, train, out):
@@ -143,15 +153,13 @@ def ours(args, work, kind, beam, batch):
     command += ["--beam", str(beam), "--batch-size", str(batch), "--threads", str(args.threads)]
     command += ["--int8"] if kind == "int8" else []
     command += ["--target-lang", args.target_lang] if args.target_lang else []
+    command = ["/usr/bin/time", "-f", "%M", *map(str, command)]
     begun = time.perf_counter()
-    with subprocess.Popen([str(word) for word in command], stderr=subprocess.PIPE) as process:
-        said = process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = status
+    done = subprocess.run(command, capture_output=True, text=True)
     seconds = time.perf_counter() - begun
-    if status:
-        sys.exit(f"train generate: {said.decode()}")
-    return seconds, usage.ru_maxrss / 1024, (work / "own").read_text().splitlines()
+    if done.returncode:
+        sys.exit(f"train generate: {done.stderr}")
+    return seconds, int(done.stderr.split()[-1]) / 1024, (work / "own").read_text().splitlines()
 
 
 def main():
@@ -171,12 +179,12 @@ def main():
         return child(args)
     with tempfile.TemporaryDirectory() as folder:
         work, model = Path(folder), Path(args.model)
-        if (model / "environment.json").exists():
-            convert_run(model, args.train, work)
-        else:
-            import ctranslate2
-
-            ctranslate2.converters.TransformersConverter(args.model).convert(folder, force=True)
+        # In a process of its own, since a process begins with the peak memory of the one that starts it.
+        if (pid := os.fork()) == 0:
+            convert(args, model, work)
+            os._exit(0)
+        if os.waitpid(pid, 0)[1]:
+            sys.exit("the model was not converted, see above")
         print("| numbers | beam | CTranslate2 | `transformer` | ratio | memory | equal |\n|---|---|---|---|---|---|---|")
         for kind in args.kinds:
             for beam in args.beams:

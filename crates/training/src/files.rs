@@ -293,14 +293,12 @@ fn temporary_name(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Removes the temporary files `NAME.json.PID.tmp` that killed processes left in a folder. No other
-/// process may be writing such a file.
+/// Removes the temporary files `NAME.json.PID.tmp` and `NAME.jsonl.PID.tmp` that killed processes left
+/// in a folder. No other process may be writing such a file.
 pub(crate) fn remove_temporaries(folder: &Path) {
     let is_temporary = |name: &str| {
-        let process = name
-            .strip_suffix(".tmp")
-            .and_then(|name| name.rsplit_once(".json."));
-        process.is_some_and(|(_, process)| process.parse::<u32>().is_ok())
+        let parts: Vec<&str> = name.rsplitn(4, '.').collect();
+        matches!(parts[..], ["tmp", process, "json" | "jsonl", _] if process.parse::<u32>().is_ok())
     };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(is_temporary) {
@@ -392,7 +390,11 @@ mod tests {
             "a.json.x.tmp",
             "b.svg.12.tmp",
         ];
-        let removed = ["a.json.12.tmp", "a.tokenizer.json.4294967295.tmp"];
+        let removed = [
+            "a.json.12.tmp",
+            "a.jsonl.12.tmp",
+            "a.tokenizer.json.4294967295.tmp",
+        ];
         for name in kept.iter().chain(&removed) {
             fs::write(folder.path().join(name), "").unwrap();
         }

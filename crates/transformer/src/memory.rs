@@ -81,8 +81,12 @@ impl LayerCache {
             None => targets,
         };
         assert!(
-            [b, s] == [batch, held] && batch == expected,
-            "the memory is [{b}, {s}, ..] and there are {targets} targets, but the cache holds a memory of [{batch}, {held}, ..]: each memory needs a new cache"
+            [b, s] == [batch, held],
+            "the memory is [{b}, {s}, ..], but the cache holds a memory of [{batch}, {held}, ..]: each memory needs a new cache"
+        );
+        assert_eq!(
+            batch, expected,
+            "the memory has {b} sources, but there are {targets} targets"
         );
         packed
     }

@@ -283,13 +283,13 @@ fn files_that_do_not_fit_are_refused() {
     std::fs::write(&path, tensors).unwrap();
     let error = load::<Encoder>(&path, &device).unwrap_err().to_string();
     assert!(
-        error.starts_with("has no configuration of an encoder"),
+        error.starts_with("has no configuration of the encoder"),
         "{error}"
     );
     save(&path, &encoder).unwrap();
     let error = load::<Decoder>(&path, &device).unwrap_err().to_string();
     assert!(
-        error.starts_with("has no configuration of a decoder"),
+        error.starts_with("has no configuration of the decoder"),
         "{error}"
     );
     let before = std::fs::read(&path).unwrap();

@@ -89,12 +89,7 @@ impl Configured for Transformer {
 
 fn lacks(stack: &str) -> WeightsError {
     WeightsError::File(format!(
-        "has no configuration of {}: read it with `weights::import`, which recognises other files",
-        if stack == "encoder" {
-            "an encoder"
-        } else {
-            "a decoder"
-        }
+        "has no configuration of the {stack}: read it with `weights::import`, which recognises other files"
     ))
 }
 

@@ -71,6 +71,9 @@ impl ModelFolder {
     /// unknown family, lacks a setting or has one that this crate does not support.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
+        if !path.exists() {
+            return Err(WeightsError::File("does not exist".into()));
+        }
         let config = if path.is_dir() {
             path.join(CONFIG)
         } else {
