@@ -35,10 +35,7 @@ const BATCHES_AT_ONCE: usize = 16;
 /// outputs that are not finite, or a stdout that cannot be written.
 pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     args.check()?;
-    let languages = Languages {
-        source: args.source_lang.clone(),
-        target: args.target_lang.clone(),
-    };
+    let languages = Languages::new(args.source_lang.clone(), args.target_lang.clone());
     let trained = load(&args.trained, Some(&languages), args.int8, group)?;
     let run = &trained.run;
     if let Some(path) = &args.output {
@@ -224,26 +221,18 @@ fn predict_all(
         } else {
             let mut shares: Vec<_> = batch.requests.chunks(share).map(<[_]>::to_vec).collect();
             shares.resize(group.size(), Vec::new());
-            let outputs = Window(shares)
-                .shared(group)
-                .predict(predictor, group, &mut |count| {
-                    left -= count;
-                    if let Some(progress) = &mut progress {
-                        progress.add(count);
-                    }
-                })?;
-            if let Some(progress) = &mut progress {
-                progress.add(left);
-            }
+            let mut add = |count: usize| progress.iter_mut().for_each(|it| it.add(count));
+            let window = Window(shares).shared(group);
+            let outputs = window.predict(predictor, group, &mut |count| {
+                left -= count;
+                add(count);
+            })?;
+            add(left);
             let numbers = batch.requests.iter().map(|request| request.line);
             let mut outputs: Vec<_> = numbers.zip(outputs).chain(batch.others).collect();
             outputs.sort_unstable_by_key(|(number, _)| *number);
-            write(
-                &outputs
-                    .into_iter()
-                    .map(|(_, text)| text)
-                    .collect::<String>(),
-            )?
+            let text: String = outputs.into_iter().map(|(_, text)| text).collect();
+            write(&text)?
         };
         match batch.end {
             Some(Err(error)) => return Err(error.into()),

@@ -43,7 +43,6 @@ const COMMANDS: &[(&str, &str)] = &[
     ("list", "runs"),
     ("diff", "compare"),
     ("convert", "import"),
-    ("init", "presets"),
 ];
 
 /// Describes a mistake in a command line in one line: the mistake, a suggestion if there is one,

@@ -82,10 +82,8 @@ pub(super) fn begin_with(
     let model = match given {
         Some(model) => model,
         None => {
-            let languages = Languages {
-                source: pretrained.source_language.clone(),
-                target: pretrained.target_language.clone(),
-            };
+            let of = pretrained.clone();
+            let languages = Languages::new(of.source_language, of.target_language);
             PretrainedModel::open(&pretrained.folder, &languages)?
         }
     };

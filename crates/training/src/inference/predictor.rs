@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use transformer::generate::{GenerateError, Hypothesis, TargetScore};
+use transformer::generate::{GenerateError, Hypothesis, Method, TargetScore};
 use transformer::{Transformer, batches_by_length};
 
 use super::input::Line;
@@ -265,7 +265,7 @@ impl<'a> Predictor<'a> {
     }
 
     fn is_sampled(&self) -> bool {
-        matches!(&self.work, Work::Generate(all) if all.is_sampled())
+        matches!(&self.work, Work::Generate(all) if matches!(all.config.method, Method::Sample { .. }))
     }
 
     fn is_score(&self) -> bool {

@@ -41,9 +41,4 @@ impl Generation {
         }
         config
     }
-
-    /// Returns whether the tokens of outputs are drawn at random.
-    pub(super) fn is_sampled(&self) -> bool {
-        matches!(self.config.method, Method::Sample { .. })
-    }
 }

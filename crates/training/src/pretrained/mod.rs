@@ -43,6 +43,13 @@ pub struct Languages {
     pub target: Option<String>,
 }
 
+impl Languages {
+    /// Returns the languages of sources and of targets.
+    pub fn new(source: Option<String>, target: Option<String>) -> Self {
+        Self { source, target }
+    }
+}
+
 /// The model and the tokeniser of a folder.
 pub struct PretrainedModel {
     /// Settings for training on texts, with the folder's model and tokeniser. They have no corpora
@@ -102,10 +109,7 @@ impl PretrainedModel {
                     .map_or(name.clone(), |(name, _)| name),
             )
         };
-        let languages = &Languages {
-            source: named(&languages.source),
-            target: named(&languages.target),
-        };
+        let languages = &Languages::new(named(&languages.source), named(&languages.target));
         let mut imported = opened.import().map_err(refused)?;
         for warning in std::mem::take(&mut imported.warnings) {
             notes::warn(&format!("{}: {warning}", folder.display()));

@@ -143,10 +143,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     let options = args.options()?;
     let imported = match &args.run_dir {
         Some(run) if args.is_text() => {
-            let languages = Languages {
-                source: args.source_lang.clone(),
-                target: args.target_lang.clone(),
-            };
+            let languages = Languages::new(args.source_lang.clone(), args.target_lang.clone());
             let mut model = PretrainedModel::open_with(&args.file, &languages, options)?;
             let mut config = model.config.clone();
             let text = &mut model.dataset.config;
@@ -256,17 +253,11 @@ pub(super) fn flags_of(config: &TransformerConfig) -> String {
 /// Returns the settings of the run that is created. Rejects a single encoder or decoder, and a
 /// model that does not fit the sequences of the task.
 fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageError> {
-    let reject = |what: String| Err(UsageError::new("--run-dir", "", what));
-    if imported.contents != Contents::Model {
-        let contents = imported.contents;
-        return reject(format!(
-            "needs a whole model, but the file holds {contents}"
-        ));
-    }
     let mut config = args.task.apply(args.task.defaults())?;
     config.execution.backend = DeviceName::choose(None)?.to_string();
-    let given = imported.config();
-    let given = &given.map_err(|error| UsageError::new("--run-dir", "", error.to_string()))?;
+    let given = &imported
+        .config()
+        .map_err(|error| wrong(&args.file, error))?;
     config.model = given.clone();
     config.check()?;
     let name = config.data.name();
@@ -282,9 +273,10 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
         // Only a table of learned positions has one length.
         let is_bound = setting != ModelSettings::max_len || given.positions == Positions::Learned;
         if is_bound && theirs != ours {
-            return reject(format!(
+            let what = format!(
                 "makes a run of the task {name} with {setting} {ours}, but the model has {theirs}: give the task that it was trained on (--task, --symbols, --max-length, --set model.pad_id), or --output instead"
-            ));
+            );
+            return Err(UsageError::new("--run-dir", "", what));
         }
     }
     Ok(config)

@@ -85,10 +85,8 @@ fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>)
     let (format, count, elements) = (file.format(), tensors.len(), grouped(elements));
     lines.push(format!("\n{format}: {count} tensors, {elements} elements"));
     // Only --json shows the JSON with the settings of a native model.
-    let metadata = file
-        .metadata()
-        .iter()
-        .filter(|(_, text)| !text.starts_with('{'));
+    let metadata = file.metadata().iter();
+    let metadata = metadata.filter(|(_, text)| !text.starts_with('{'));
     lines.extend(metadata.map(|(key, text)| shown(&format!("{key}: {text}"))));
     lines.push(match (known, several) {
         (Some(known), _) => {
