@@ -206,9 +206,8 @@ impl PretrainedArgs {
     /// A folder that cannot be used, or a language that its tokeniser does not have.
     pub fn open(&self) -> Result<Option<PretrainedModel>, UsageError> {
         let languages = Languages::new(self.source_lang.clone(), self.target_lang.clone());
-        let folder = self.from.as_ref();
-        let model = folder.map(|folder| PretrainedModel::open(Path::new(folder), &languages));
-        model.transpose()
+        let open = |folder| PretrainedModel::open(Path::new(folder), &languages);
+        self.from.as_ref().map(open).transpose()
     }
 }
 

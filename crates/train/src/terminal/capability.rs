@@ -8,6 +8,12 @@ pub(super) fn variable(name: &str) -> Option<String> {
     Some(value).filter(|value| !value.is_empty())
 }
 
+/// Returns the width of a terminal in columns; `None` if the stream is not a terminal.
+pub fn width_of(stream: &console::Term) -> Option<usize> {
+    let (_, columns) = stream.is_term().then(|| stream.size_checked()).flatten()?;
+    Some(columns.into())
+}
+
 /// Returns whether the terminal cannot move its cursor.
 pub(super) fn is_dumb() -> bool {
     // Windows does not set `TERM`.

@@ -17,6 +17,7 @@ mod status;
 pub mod table;
 
 pub use about::{About, describe};
+pub use capability::width_of;
 pub use line_progress::LineProgress;
 pub use notes::end_progress;
 pub use output::Verbosity;

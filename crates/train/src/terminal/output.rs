@@ -11,8 +11,8 @@ use console::{StyledObject, Term, measure_text_width, style};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
+use super::capability::width_of;
 use super::screen::{self, Stream};
-use super::table::width_of;
 
 /// How much the program prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

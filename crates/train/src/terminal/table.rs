@@ -1,6 +1,6 @@
 //! Tables that fit the terminal's width.
 
-use console::{Alignment, Term, measure_text_width, pad_str, truncate_str};
+use console::{Alignment, measure_text_width, pad_str, truncate_str};
 
 use super::output::visible;
 
@@ -110,12 +110,6 @@ impl Table {
         };
         self.rows.iter().map(line).collect()
     }
-}
-
-/// Returns the width of a terminal in columns; `None` if the stream is not a terminal.
-pub fn width_of(stream: &Term) -> Option<usize> {
-    let (_, columns) = stream.is_term().then(|| stream.size_checked()).flatten()?;
-    Some(columns.into())
 }
 
 #[cfg(test)]

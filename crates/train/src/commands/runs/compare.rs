@@ -19,8 +19,8 @@ use crate::args::{check_different, run_folder};
 use crate::metric;
 use crate::number::grouped;
 use crate::plot::mean_and_deviation;
-use crate::terminal::output;
-use crate::terminal::table::{Table, width_of};
+use crate::terminal::table::Table;
+use crate::terminal::{output, width_of};
 
 /// Flags of `compare`.
 #[derive(Clone, Debug, Args)]

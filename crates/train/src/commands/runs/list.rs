@@ -17,8 +17,8 @@ use crate::args::flags::describe;
 use crate::args::run_folder;
 use crate::metric;
 use crate::number::seconds;
-use crate::terminal::output;
-use crate::terminal::table::{Table, width_of};
+use crate::terminal::table::Table;
+use crate::terminal::{output, width_of};
 
 /// Flags of `runs`.
 #[derive(Clone, Debug, Args)]
