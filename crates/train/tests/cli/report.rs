@@ -162,7 +162,7 @@ fn wrong_arguments_are_rejected() {
         report none | RUN none: does not exist
         report folder | RUN folder: has no config.json
         report run -o folder | --output folder: must be a file
-        report run -o x.svg | --output x.svg: must have a name that
+        report run -o x.svg | --output x.svg: must be a file whose name ends with .html
         report run --backend x | --backend x: must be one of
         report run --examples 1001 | '1001' for '--examples <N>': 1001 is not in 0..=1000
         report run --checkpoint x | --checkpoint

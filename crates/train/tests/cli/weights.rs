@@ -142,7 +142,7 @@ fn hugging_faces_configuration_is_read() {
         "encoder_ffn_dim": 20, "decoder_ffn_dim": 20, "vocab_size": 19}"#;
     std::fs::write(folder.join("config.json"), config).unwrap();
     run(folder, "import model.safetensors --output own.safetensors");
-    let report = run(folder, "inspect own.safetensors");
+    let report = run(folder, "inspect own.safetensors --json").replace('\\', "");
     for expected in [r#""n_heads":3"#, r#""activation":"gelu""#, r#""pad_id":5"#] {
         assert!(report.contains(expected), "{report}");
     }

@@ -339,9 +339,10 @@ pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value
         [first] => {
             set("forced_bos_token_id", (*first).into());
         }
-        tokens => {
+        [tokens @ .., last] => {
             let forced: Vec<(usize, &u32)> = (1..).zip(tokens).collect();
             set("forced_decoder_ids", json!(forced));
+            set("no_timestamps_token_id", (*last).into());
         }
     }
     for (name, ids) in [
