@@ -77,7 +77,7 @@ pub(super) fn report(
         if json || row.sequences > 0 {
             output::json_or(json, &row, || line(&row))?;
         } else {
-            let what = "the model has no positions for it, or the task no such sequence";
+            let what = "the model has no positions for it, or the split no sequence";
             output::note(&format!("no score for length {length}: {what}"));
         }
         rows.push(row);
