@@ -5,7 +5,7 @@ use fused::Function;
 use crate::choice::Choice;
 use crate::config::Activation;
 use crate::weights::error::WeightsError;
-use crate::weights::folder::Fields;
+use crate::weights::fields::Fields;
 
 /// What the name of a gated activation begins with. Only T5 has gated activations.
 const GATED: &str = "gated-";

@@ -32,12 +32,13 @@ use self::python::{hugging_face, module_of, python};
 
 use super::contents::Contents;
 use super::error::WeightsError;
-use super::folder::{Described, Fields, Sizes};
+use super::fields::Fields;
 use super::layout::Layout;
 use super::options::ImportOptions;
 use super::parameters::Parameters;
 use super::rule::Part;
 use super::rules::Rules;
+use super::sizes::{Described, Sizes};
 use super::stacks::Stacks;
 use crate::choice::Choice;
 use crate::config::{
@@ -328,9 +329,9 @@ impl Layout {
 /// Face has no model family for the layout.
 ///
 /// `stacks` is the configuration of a whole model or of a stack, which the layout must be able to
-/// represent. The caller must add the fields
-/// about special tokens other than padding, such as `decoder_start_token_id`, which
-/// [`hugging_face_generation`](super::hugging_face_generation) returns.
+/// represent. The caller must add the fields about special tokens other than padding, such as
+/// `decoder_start_token_id`, which [`hugging_face_generation`](super::hugging_face_generation)
+/// returns.
 pub fn hugging_face_config(
     stacks: impl Into<Stacks>,
     layout: Layout,

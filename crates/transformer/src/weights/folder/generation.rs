@@ -5,10 +5,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::fields::Fields;
-use super::json::{CONFIG, is_empty};
 use crate::generate::{EarlyStopping, GenerateDefaults, LengthPenalty};
 use crate::weights::error::WeightsError;
+use crate::weights::fields::Fields;
+use crate::weights::json::{CONFIG, is_empty};
 use crate::weights::stacks::Stacks;
 
 /// File name of a folder's generation settings.

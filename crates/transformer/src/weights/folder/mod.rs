@@ -1,27 +1,24 @@
 //! Model folders of Hugging Face: `config.json`, `generation_config.json`, and the weights in one
 //! file or in shards.
 
-mod fields;
 mod generation;
-mod json;
-mod sizes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-pub(super) use self::fields::Fields;
 pub use self::generation::{hugging_face_generation, read_generation};
-pub(super) use self::sizes::{Described, Sizes};
 
-use self::json::{CONFIG, read_json};
 use super::error::WeightsError;
 use super::families::HuggingFace;
+use super::fields::Fields;
 use super::file::WeightsFile;
 use super::import::{Imported, check_whole, import};
+use super::json::{CONFIG, read_json};
 use super::layout::Layout;
 use super::options::ImportOptions;
+use super::sizes::Sizes;
 use crate::choice::Choice;
 
 /// Names of weight files and shard indices, in the order in which a folder is searched for them. An
@@ -93,11 +90,11 @@ impl ModelFolder {
         })
     }
 
-    /// Checks that the folder is of a family whose models have an encoder and a decoder.
+    /// Checks that the folder is of a family of whole models of text.
     ///
     /// # Errors
     ///
-    /// The family has only one of them.
+    /// The models of the family have a single stack, or their encoder takes vectors.
     pub fn check_whole(&self) -> Result<(), WeightsError> {
         self.options.layout.map_or(Ok(()), check_whole)
     }

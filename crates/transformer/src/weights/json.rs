@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::weights::error::WeightsError;
+use super::error::WeightsError;
 
 /// File name of a folder's configuration.
 pub(super) const CONFIG: &str = "config.json";

@@ -1,14 +1,14 @@
 //! What follows from a `config.json`.
 
-use crate::weights::options::ImportOptions;
-use crate::weights::stacks::Stacks;
+use super::options::ImportOptions;
+use super::stacks::Stacks;
 
 /// What follows from a `config.json`: import options, and the sizes that the weights must have.
-pub(in crate::weights) type Described = (ImportOptions, Sizes);
+pub(super) type Described = (ImportOptions, Sizes);
 
 /// The sizes in a `config.json`, which the weights must have, too.
 #[derive(Debug, Default)]
-pub(in crate::weights) struct Sizes {
+pub(super) struct Sizes {
     pub vocab_size: usize,
     pub d_model: usize,
     /// Inner width of the feed-forward networks, or of those of the decoder.

@@ -11,8 +11,8 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::error::WeightsError;
 use super::json::{is_empty, read_json};
-use crate::weights::error::WeightsError;
 
 /// Fields that do not change how this crate computes a model: names, labels, element types,
 /// settings of training, fields that repeat others, and settings of generation, which the caller
@@ -63,7 +63,7 @@ const NEUTRAL: &[&str] = &[
 ];
 
 /// The fields of a file that have not been read. Reading a field removes it.
-pub(in crate::weights) struct Fields {
+pub(super) struct Fields {
     /// Name of the file.
     pub file: &'static str,
     pub fields: BTreeMap<String, Value>,
