@@ -143,6 +143,14 @@ mod tests {
     }
 
     #[test]
+    fn results_have_the_order_of_the_items() {
+        for work in [0, 1 << 20] {
+            let squares = map_in_parallel((0..1000u64).collect(), work, |i| i * i);
+            assert!(squares.into_iter().eq((0..1000).map(|i| i * i)));
+        }
+    }
+
+    #[test]
     fn settings_of_the_calling_thread_hold_inside() {
         let device = Device::flex();
         let profile = crate::profile::Profile::start();

@@ -211,6 +211,7 @@ mod tests {
         );
         for mask in [
             AttentionMask::of_lengths(&[3, 1, 0], &device),
+            AttentionMask::of_lengths_within(&[3, 1, 0], 3, &device),
             AttentionMask::padding(&ids, 0),
             AttentionMask::from(padding.clone()),
         ] {
@@ -219,6 +220,8 @@ mod tests {
             let blind: Vec<bool> = mask.blind().unwrap().to_data().iter().collect();
             assert_eq!(blind, [false, false, true]);
         }
+        let padded = AttentionMask::of_lengths_within(&[1, 0], 4, &device);
+        assert_eq!(padded.blocked().dims(), [2, 1, 1, 4]);
         assert!(
             AttentionMask::of_lengths(&[3, 1], &device)
                 .blind()

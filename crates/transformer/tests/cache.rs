@@ -241,6 +241,16 @@ fn a_cache_rejects_another_memory() {
 }
 
 #[test]
+#[should_panic(expected = "the memory has 2 sources, but there are 1 targets")]
+fn a_memory_of_other_sources_is_rejected() {
+    let device = Device::flex();
+    let model = config().init_seeded(1, &device).unwrap();
+    let sources = pad_sequences(&[vec![3, 4], vec![6, 7]], 0, &device);
+    let token = Tensor::<2, Int>::ones([1, 1], &device);
+    model.decode(token, &model.encode(sources, None), &mut model.new_cache());
+}
+
+#[test]
 #[should_panic(expected = "the parents are [4, 0], but the last step had 2 targets")]
 fn a_parent_that_does_not_exist_is_rejected() {
     let device = Device::flex();
