@@ -55,7 +55,7 @@ impl EncoderLayer {
     /// # Shapes
     ///
     /// - x: `[B, S, D]`
-    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked
+    /// - mask: `[B or 1, H or 1, S or 1, S]`, `true` = blocked
     /// - position: that of `S` tokens after 0 earlier ones, from
     ///   [`AttentionPosition::forward`]; `None` without positions in attention
     /// - output: `[B, S, D]`
@@ -201,7 +201,7 @@ impl Encoder {
     /// # Shapes
     ///
     /// - ids: `[B, S]`
-    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked; usually
+    /// - mask: `[B or 1, H or 1, S or 1, S]`, `true` = blocked; usually
     ///   [`AttentionMask::padding`]
     /// - output: `[B, S, D]`
     ///
@@ -217,7 +217,7 @@ impl Encoder {
     /// # Shapes
     ///
     /// - x: `[B, S, D]`
-    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked
+    /// - mask: `[B or 1, H or 1, S or 1, S]`, `true` = blocked
     /// - output: `[B, S, D]`
     ///
     /// # Panics
@@ -232,7 +232,7 @@ impl Encoder {
     /// # Shapes
     ///
     /// - x: `[B, S, D]`
-    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked
+    /// - mask: `[B or 1, H or 1, S or 1, S]`, `true` = blocked
     /// - output: `[B, S, D]`
     ///
     /// # Panics
@@ -248,7 +248,7 @@ impl Encoder {
     /// # Shapes
     ///
     /// - x: `[B, S, D]`
-    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked
+    /// - mask: `[B or 1, H or 1, S or 1, S]`, `true` = blocked
     /// - output: `[B, S, D]`, and one [`LayerTrace`] per layer
     ///
     /// # Panics

@@ -9,7 +9,7 @@ use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 
 /// A mask of the keys to which each query must not attend.
 ///
-/// The mask is a Boolean tensor `[B or 1, H or 1, T or 1, S or 1]` in which `true` blocks a key.
+/// The mask is a Boolean tensor `[B or 1, H or 1, T or 1, S]` in which `true` blocks a key.
 /// If all keys of a query are blocked, all its attention weights are 0.
 ///
 /// ```
@@ -110,7 +110,7 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// - blocked: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
+    /// - blocked: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
     pub fn from_blocked(blocked: Tensor<4, Bool>) -> Self {
         Self {
             blocked,
@@ -123,7 +123,7 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// - visible: `[B or 1, H or 1, T or 1, S or 1]`, `true` = visible
+    /// - visible: `[B or 1, H or 1, T or 1, S]`, `true` = visible
     pub fn from_visible(visible: Tensor<4, Bool>) -> Self {
         Self::from_blocked(visible.bool_not())
     }
@@ -158,6 +158,21 @@ impl AttentionMask {
         Self::from_blocked(expand(self).bool_or(expand(other)))
     }
 
+    /// Checks that the mask is made for scores `[B, H, T, S]`.
+    ///
+    /// # Panics
+    ///
+    /// If an axis has neither the size of the scores nor, except for the keys, size 1. A mask of one
+    /// key would otherwise block all keys or none.
+    pub(crate) fn check(&self, scores: [usize; 4]) {
+        let found = self.blocked.dims();
+        let fits = |axis: usize| found[axis] == scores[axis] || found[axis] == 1 && axis < 3;
+        assert!(
+            (0..4).all(fits),
+            "the mask is {found:?}, but the scores are {scores:?} (batch, heads, queries, keys)"
+        );
+    }
+
     /// Returns the mask of the given batch rows; `rows` may contain an index several times. A mask
     /// with one row, which applies to the whole batch, is returned unchanged.
     pub(crate) fn select(&self, rows: Tensor<1, Int>) -> Self {
@@ -171,7 +186,7 @@ impl AttentionMask {
         }
     }
 
-    /// Returns the mask as a tensor `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked.
+    /// Returns the mask as a tensor `[B or 1, H or 1, T or 1, S]`, `true` = blocked.
     pub fn blocked(&self) -> &Tensor<4, Bool> {
         &self.blocked
     }

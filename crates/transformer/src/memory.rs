@@ -4,7 +4,7 @@
 use burn::tensor::Tensor;
 
 use crate::attention::cache::KeyValueCache;
-use crate::attention::index::{SourceRows, TargetIndex, TokenRows};
+use crate::attention::index::{SourceRows, TargetIndex, TokenRows, index_tensor};
 use crate::attention::multi_head::CrossAttention;
 use crate::mask::AttentionMask;
 use crate::position::PositionTerm;
@@ -20,6 +20,19 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// Returns the memory of the given sources, in this order: a source may be there several times.
+    ///
+    /// # Panics
+    ///
+    /// Burn panics if a source does not exist.
+    pub fn select(&self, sources: &[usize]) -> Self {
+        let rows = index_tensor(sources.iter().copied(), &self.states.device());
+        Self {
+            mask: self.mask.as_ref().map(|mask| mask.select(rows.clone())),
+            states: self.states.clone().select(0, rows),
+        }
+    }
+
     /// Returns the memory without autodiff.
     pub(crate) fn inner(self) -> Self {
         Self {
@@ -57,6 +70,21 @@ pub struct LayerCache {
 }
 
 impl LayerCache {
+    /// Lets target `i` of the next call continue target `parents[i]` of the latest one: a target may
+    /// have several continuations, or none. The keys and values of targets and memory are copied.
+    /// The next call takes [`Memory::select`] of the same `parents`.
+    ///
+    /// # Panics
+    ///
+    /// If a parent does not exist.
+    pub fn branch(&mut self, parents: &[usize]) {
+        self.self_attention.branch(parents);
+        self.cross_attention = self.cross_attention.take().map(|packed| {
+            let rows = index_tensor(parents.iter().copied(), &packed.device());
+            packed.select(0, rows)
+        });
+    }
+
     /// Returns the keys and values of the memory, `[B, S, 2 G, K]`. The first call computes them.
     ///
     /// # Panics

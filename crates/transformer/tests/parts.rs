@@ -3,15 +3,16 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Distribution, Int, Tensor, TensorData};
+use transformer::attention::attention_weights;
 use transformer::generate::GenerateConfig;
 use transformer::position::{
     Alibi, AttentionPosition, LearnedEncoding, RelativeBias, RotaryEncoding,
 };
 use transformer::weights::{self, Dtype, Saved, load, parameters, save};
 use transformer::{
-    AttentionMask, Decoder, DecoderConfig, Encoder, EncoderConfig, InputConfig, LayerCache,
-    LayerConfig, Memory, NormConfig, NormKind, NormPlacement, PositionConfig, Positions,
-    Transformer, TransformerConfig, WeightTying, pad_sequences,
+    AttentionConfig, AttentionMask, Decoder, DecoderConfig, Encoder, EncoderConfig, InputConfig,
+    LayerCache, LayerConfig, Memory, NormConfig, NormKind, NormPlacement, PositionConfig,
+    Positions, Transformer, TransformerConfig, WeightTying, pad_sequences,
 };
 
 const IN_ATTENTION: [Positions; 4] = [
@@ -90,6 +91,106 @@ fn a_decoder_layer_with_a_cache_continues_where_it_was() {
         }
         assert!(same(Tensor::cat(parts, 1), whole));
     }
+}
+
+#[test]
+fn targets_of_a_layer_branch_as_those_of_a_decoder() {
+    let device = Device::flex();
+    let config = DecoderConfig::new(11, 16, 24, 4, 2).with_positions(Positions::Rotary);
+    let decoder = config.init(&device).unwrap();
+    let position = decoder.attention_position.as_ref().unwrap();
+    let memory = Memory {
+        states: vectors([2, 5, 16], &device),
+        mask: Some(AttentionMask::of_lengths(&[5, 3], &device)),
+    };
+    let mut whole = decoder.new_cache();
+    let mut caches = [LayerCache::default(), LayerCache::default()];
+    let mut own_memory = memory.clone();
+    // The parents of the targets of each step, and the number of its tokens.
+    for (step, (parents, length)) in [
+        (vec![0, 1], 2),
+        (vec![1, 0, 1], 1),
+        (vec![2, 0], 3),
+        (vec![1], 1),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let past = whole.len();
+        if step > 0 {
+            whole.branch(&parents);
+            caches.iter_mut().for_each(|cache| cache.branch(&parents));
+            own_memory = own_memory.select(&parents);
+        }
+        let x = vectors([parents.len(), length, 16], &device);
+        let mask = AttentionMask::causal_after(past, length, &device);
+        let position = position.forward(past, length);
+        let mut own = x.clone();
+        for (layer, cache) in decoder.layers.iter().zip(&mut caches) {
+            own = layer.forward(own, Some(&mask), Some(&position), &own_memory, cache);
+        }
+        let own = decoder.final_norm.as_ref().unwrap().forward(own);
+        let expected = decoder.forward_layers(x, &memory, &mut whole);
+        assert!(same(own, expected), "step {step}");
+    }
+}
+
+#[test]
+fn a_memory_is_projected_once_for_several_calls() {
+    let device = Device::flex();
+    let attention = AttentionConfig::new(16, 4).with_n_kv_heads(Some(2));
+    let attention = attention.init_cross_attention(&device).unwrap();
+    let memory = vectors([2, 5, 16], &device);
+    let mask = AttentionMask::of_lengths(&[5, 3], &device);
+    let projected = attention.project(memory.clone());
+    for length in [1, 3] {
+        let x = vectors([2, length, 16], &device);
+        let again = attention.forward_projected(x.clone(), projected.clone(), Some(&mask));
+        assert!(same(
+            again,
+            attention.forward(x, memory.clone(), Some(&mask))
+        ));
+    }
+}
+
+/// A mask or a position of one token fits any number of tokens by Burn's rules, and means nothing.
+#[test]
+fn masks_and_positions_of_another_length_are_refused() {
+    let device = Device::flex();
+    let attention = AttentionConfig::new(16, 4);
+    let attention = attention.init_self_attention(&device).unwrap();
+    let message = |run: &dyn Fn()| {
+        let run = std::panic::AssertUnwindSafe(run);
+        let panic = std::panic::catch_unwind(|| run()).expect_err("it must not fit");
+        panic.downcast_ref::<String>().unwrap().clone()
+    };
+    let x = || vectors([2, 5, 16], &device);
+    let mask = AttentionMask::of_lengths(&[1, 1], &device);
+    let expected =
+        "the mask is [2, 1, 1, 1], but the scores are [2, 4, 5, 5] (batch, heads, queries, keys)";
+    let with_mask = || drop(attention.forward(x(), Some(&mask), None));
+    assert_eq!(message(&with_mask), expected);
+    let weights = || drop(attention.forward_with_weights(x(), Some(&mask), None));
+    assert_eq!(message(&weights), expected);
+    let heads = || x().reshape([2, 5, 4, 4]).swap_dims(1, 2);
+    let products = || drop(attention_weights(heads(), heads(), Some(&mask)));
+    assert_eq!(message(&products), expected);
+    let rotary = RotaryEncoding::new(20, 4, 10_000.0, &device);
+    let expected = "the rotation is one of 1 positions and heads of width 4, but there are 5 tokens and heads of width 4";
+    let rotation = AttentionPosition::from(rotary).forward(2, 1);
+    let rotated = || drop(attention.forward(x(), None, Some(&rotation)));
+    assert_eq!(message(&rotated), expected);
+    let bias = AttentionPosition::from(Alibi::new(4, &device)).forward(0, 1);
+    let biased = || drop(attention.forward(x(), None, Some(&bias)));
+    let expected = "the bias of positions is [1, 4, 1, 1], but the scores need [1, 4, 5, 5]";
+    assert_eq!(message(&biased), expected);
+    let cross = AttentionConfig::new(16, 4)
+        .init_cross_attention(&device)
+        .unwrap();
+    let nothing = Tensor::<3>::zeros([2, 0, 16], &device);
+    let empty = || drop(cross.forward(x(), nothing.clone(), None));
+    let expected = "there are 5 queries and 0 keys, but attention needs at least one of each";
+    assert_eq!(message(&empty), expected);
 }
 
 #[test]

@@ -60,7 +60,7 @@ pub(super) enum Inputs<'a> {
 ///
 /// # Shapes
 ///
-/// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked; `B` is the number of sources for
+/// - mask: `[B or 1, H or 1, T or 1, S]`, `true` = blocked; `B` is the number of sources for
 ///   [`Inputs::Memory`] and the number of targets otherwise
 /// - outputs: the context (weighted sums of the values) of `R` targets, `[R, T, H K]`; if
 ///   `keep_weights`, also the weights before dropout, `[R, H, T, S]`
@@ -71,6 +71,7 @@ pub(super) fn attend(
     dropout: &Dropout,
     keep_weights: bool,
 ) -> (Tensor<3>, Option<Tensor<4>>) {
+    check(&inputs, mask, terms);
     if !keep_weights && let Some(context) = fast(&inputs, mask, terms, dropout) {
         return (context, None);
     }
@@ -110,6 +111,40 @@ pub(super) fn attend(
             let mask = mask.map(|mask| mask.select(indices));
             plain(query, memory, mask.as_ref(), terms, dropout, keep_weights)
         }
+    }
+}
+
+/// Checks that there are queries and keys, and that a mask and a bias are made for them.
+fn check(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, terms: &ScoreTerms) {
+    let of_query = |query: &Tensor<4>| {
+        let [targets, length, n_heads, _] = query.dims();
+        [targets, n_heads, length]
+    };
+    let ([batch, n_heads, queries], keys) = match inputs {
+        Inputs::Own { packed, n_heads } => {
+            let [batch, length, ..] = packed.dims();
+            ([batch, *n_heads, length], length)
+        }
+        Inputs::Cached { query, length, .. } => (of_query(query), *length),
+        Inputs::Memory { query, memory, .. } => {
+            let [batch, keys, ..] = memory.dims();
+            let [_, n_heads, queries] = of_query(query);
+            ([batch, n_heads, queries], keys)
+        }
+    };
+    assert!(
+        queries > 0 && keys > 0,
+        "there are {queries} queries and {keys} keys, but attention needs at least one of each"
+    );
+    if let Some(mask) = mask {
+        mask.check([batch, n_heads, queries, keys]);
+    }
+    if let Some(bias) = &terms.bias {
+        let (found, expected) = (bias.dims(), [1, n_heads, queries, keys]);
+        assert_eq!(
+            found, expected,
+            "the bias of positions is {found:?}, but the scores need {expected:?}"
+        );
     }
 }
 

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Tensor, s};
 
-use super::index::TokenRows;
+use super::index::{TokenRows, index_tensor};
 
 /// Positions of a new buffer, unless the first tokens need more or the capacity is less.
 const FIRST_LENGTH: usize = 32;
@@ -84,6 +84,25 @@ impl KeyValueCache {
             capacity = least.filter(|&least| least >= length).unwrap_or(2 * length);
         }
         [rows.max(held_rows), capacity]
+    }
+
+    /// Lets target `i` continue target `parents[i]` of the latest append: a target may have several
+    /// continuations, or none. The keys and values are copied.
+    ///
+    /// # Panics
+    ///
+    /// If a parent does not exist.
+    pub fn branch(&mut self, parents: &[usize]) {
+        let targets = self.rows;
+        assert!(
+            self.is_empty() || parents.iter().all(|&parent| parent < targets),
+            "the parents are {parents:?}, but the cache has {targets} targets"
+        );
+        self.rows = parents.len();
+        self.buffer = self.buffer.take().map(|buffer| {
+            let rows = index_tensor(parents.iter().copied(), &buffer.device());
+            buffer.select(0, rows)
+        });
     }
 
     /// Appends the keys and values of the targets' next tokens, and returns the buffer.

@@ -129,7 +129,10 @@ impl SourceRows {
     }
 }
 
-fn index_tensor(indices: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
+pub(crate) fn index_tensor(
+    indices: impl IntoIterator<Item = usize>,
+    device: &Device,
+) -> Tensor<1, Int> {
     let indices: Vec<i64> = indices.into_iter().map(|index| index as i64).collect();
     let length = indices.len();
     Tensor::from_data(TensorData::new(indices, [length]), device)

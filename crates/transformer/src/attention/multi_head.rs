@@ -106,7 +106,7 @@ impl SelfAttention {
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
-    /// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked
+    /// - mask: `[B or 1, H or 1, T or 1, T]`, `true` = blocked
     /// - position: that of `T` tokens after 0 earlier ones, from
     ///   [`AttentionPosition::forward`](crate::position::AttentionPosition::forward)
     /// - output: `[B, T, D]`
@@ -139,7 +139,7 @@ impl SelfAttention {
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
-    /// - mask: `[B or 1, H or 1, T or 1, L or 1]`, `true` = blocked; for several tokens usually
+    /// - mask: `[B or 1, H or 1, T or 1, L]`, `true` = blocked; for several tokens usually
     ///   [`AttentionMask::causal_after`]
     /// - position: that of `T` tokens after `L - T` earlier ones
     /// - output: `[B, T, D]`
@@ -167,7 +167,7 @@ impl SelfAttention {
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
-    /// - mask: `[B or 1, H or 1, T or 1, L or 1]`, `true` = blocked
+    /// - mask: `[B or 1, H or 1, T or 1, L]`, `true` = blocked
     /// - outputs: `[B, T, D]`; if `keep_weights`, also the attention weights before dropout,
     ///   `[B, H, T, L]`
     pub(crate) fn run(
@@ -252,7 +252,7 @@ impl CrossAttention {
     ///
     /// - x: `[B, T, D]`
     /// - memory: `[B, S, D]`
-    /// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
+    /// - mask: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
     /// - output: `[B, T, D]`
     pub fn forward(
         &self,
@@ -260,7 +260,24 @@ impl CrossAttention {
         memory: Tensor<3>,
         mask: Option<&AttentionMask>,
     ) -> Tensor<3> {
-        self.run(x, self.project(memory), mask, None, false).0
+        self.forward_projected(x, self.project(memory), mask)
+    }
+
+    /// Returns the output of [`forward`](Self::forward) for a memory that was projected before.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, T, D]`
+    /// - projected: `[B, S, 2 G, K]`, from [`project`](Self::project)
+    /// - mask: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
+    /// - output: `[B, T, D]`
+    pub fn forward_projected(
+        &self,
+        x: Tensor<3>,
+        projected: Tensor<4>,
+        mask: Option<&AttentionMask>,
+    ) -> Tensor<3> {
+        self.run(x, projected, mask, None, false).0
     }
 
     /// Returns the output of [`forward`](Self::forward), and the attention weights before dropout,
@@ -275,10 +292,9 @@ impl CrossAttention {
         (x, weights.expect("weights were kept"))
     }
 
-    /// Projects a memory `[B, S, D]` to keys and values `[B, S, 2 G, K]`, keys before values.
-    ///
-    /// All decoding steps share the result.
-    pub(crate) fn project(&self, memory: Tensor<3>) -> Tensor<4> {
+    /// Projects a memory `[B, S, D]` to keys and values `[B, S, 2 G, K]`, keys before values. All steps
+    /// of a decoding share the result.
+    pub fn project(&self, memory: Tensor<3>) -> Tensor<4> {
         split_heads(linear(&self.w_kv, memory), 2 * self.n_kv_heads)
     }
 
@@ -290,7 +306,7 @@ impl CrossAttention {
     ///
     /// - x: `[R, T, D]`, for `R` targets
     /// - memory: `[B, S, 2 G, K]`, from [`project`](Self::project)
-    /// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
+    /// - mask: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
     /// - outputs: `[R, T, D]`; if `keep_weights`, also the attention weights before dropout,
     ///   `[R, H, T, S]`
     pub(crate) fn run(

@@ -20,7 +20,7 @@ use crate::mask::AttentionMask;
 /// - query: `[B, H, T, K]`
 /// - key: `[B, H, S, K]`
 /// - value: `[B, H, S, K]`
-/// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
+/// - mask: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
 /// - output: `[B, H, T, K]`; zeros for a query whose keys are all masked
 pub fn scaled_dot_product_attention(
     query: Tensor<4>,
@@ -28,6 +28,9 @@ pub fn scaled_dot_product_attention(
     value: Tensor<4>,
     mask: Option<&AttentionMask>,
 ) -> Tensor<4> {
+    if let Some(mask) = mask {
+        mask.check(scores_shape(&query, &key));
+    }
     attention_with(query, key, value, mask, &ScoreTerms::default())
 }
 
@@ -72,13 +75,16 @@ pub(super) fn attention_with(
 ///
 /// - query: `[B, H, T, K]`
 /// - key: `[B, H, S, K]`
-/// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
+/// - mask: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
 /// - output: `[B, H, T, S]`; each row sums to 1, or is zero if all keys of the query are masked
 pub fn attention_weights(
     query: Tensor<4>,
     key: Tensor<4>,
     mask: Option<&AttentionMask>,
 ) -> Tensor<4> {
+    if let Some(mask) = mask {
+        mask.check(scores_shape(&query, &key));
+    }
     weights_with(query, key, mask, &ScoreTerms::default())
 }
 

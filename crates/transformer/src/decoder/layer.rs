@@ -80,7 +80,7 @@ impl DecoderLayer {
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
-    /// - mask: `[B or 1, H or 1, T or 1, L or 1]`, `true` = blocked; for several tokens usually
+    /// - mask: `[B or 1, H or 1, T or 1, L]`, `true` = blocked; for several tokens usually
     ///   [`AttentionMask::causal_after`]
     /// - position: that of `T` tokens after `L - T` earlier ones, from
     ///   [`AttentionPosition::forward`](crate::position::AttentionPosition::forward); `None`

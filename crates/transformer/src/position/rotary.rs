@@ -80,8 +80,19 @@ impl Rotation {
     ///
     /// - x: `[B, H, T, K]`
     /// - output: `[B, H, T, K]`
+    ///
+    /// # Panics
+    ///
+    /// If the rotation is one of another number of positions, or of another width.
     pub fn apply(&self, x: Tensor<4>) -> Tensor<4> {
-        let pairs = self.cos.dims()[3];
+        let [.., length, pairs] = self.cos.dims();
+        let [.., t, k] = x.dims();
+        let width = 2 * pairs;
+        assert_eq!(
+            [length, width],
+            [t, k],
+            "the rotation is one of {length} positions and heads of width {width}, but there are {t} tokens and heads of width {k}"
+        );
         let first = x.clone().narrow(3, 0, pairs);
         let second = x.narrow(3, pairs, pairs);
         let (cos, sin) = (self.cos.clone(), self.sin.clone());
