@@ -795,10 +795,17 @@ fn rules_that_do_not_fit_name_the_tensor() {
     let (file, _) = model("bert");
     let bert = Bert::new(&device).unwrap();
     let error = |rules: Rules| rules.read(&file, &bert).unwrap_err().to_string();
-    let unused = rules_of_bert().same("embeddings.other", "other");
-    assert!(
-        unused.read(&file, &bert).is_ok(),
-        "a rule without a parameter has no effect"
+    let table = "encoder.input.embedding.weight";
+    let expected =
+        "is read with a rule from embeddings.other to other.weight, which is no parameter";
+    let wrong = rules_of_bert().within("", "");
+    assert_eq!(
+        error(wrong.clone().same("embeddings.other", "other.weight")),
+        expected
+    );
+    assert_eq!(
+        error(wrong.same("embeddings.word_embeddings.weight", table)),
+        format!("is read with several rules for the parameter {table}")
     );
     let without = Rules::new();
     let expected = "is read without a rule for the parameter encoder.input.embedding.weight";
@@ -809,6 +816,28 @@ fn rules_that_do_not_fit_name_the_tensor() {
         missing.starts_with("has no tensor embeddings."),
         "{missing}"
     );
+}
+
+#[test]
+fn a_layer_that_the_file_lacks_is_missing_and_not_a_bias_of_zeros() {
+    let device = Device::flex();
+    let attention = AttentionConfig::new(4, 2);
+    let attention = attention.init_self_attention(&device).unwrap();
+    let mut theirs = Parameters::new();
+    for name in ["q", "v", "o"] {
+        let weight = TensorData::new(vec![1f32; 16], [4, 4]);
+        theirs.insert(format!("{name}.weight"), weight);
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), to_bytes(&theirs).unwrap()).unwrap();
+    let file = WeightsFile::open(file.path()).unwrap();
+    let rules = Rules::new()
+        .packed(&["q", "k", "v"], "w_qkv")
+        .linear("o", "w_o")
+        .with_zero_biases();
+    let error = rules.read(&file, &attention).unwrap_err().to_string();
+    assert!(error.starts_with("has no tensor "), "{error}");
+    assert!(error.contains("k.weight"), "{error}");
 }
 
 /// Whisper's keys have no bias: the part of the packed bias is zeros.

@@ -92,7 +92,8 @@ pub enum WeightsError {
         /// Number of further missing tensors.
         others: usize,
     },
-    /// A tensor is not a parameter of the module.
+    /// A tensor is not a parameter of the module. An import with
+    /// [`allow_unused`](super::ImportOptions::allow_unused) skips such tensors.
     #[error("has a tensor {name}{} that the model does not have", and_more(*.others))]
     Unused {
         /// Names of the first unused tensors, at most three, joined by commas.

@@ -35,7 +35,7 @@ pub struct Imported {
     /// stack.
     pub parameters: Parameters,
     /// Tensors of the family's models that belong to no stack, in f32, by their names in the
-    /// library.
+    /// library, arranged as there: weights of PyTorch's linear layers are `[out, in]`.
     ///
     /// BERT has those of `pooler` and `embeddings.token_type_embeddings.weight`. The encoder's
     /// positions include the embedding of token type 0, and the rows here are those of each type

@@ -235,7 +235,8 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// A parameter has no rule, or its tensor is not in the file. A tensor of the file is neither
+    /// A parameter has no rule or several, a rule names no parameter, or a tensor is not in the file. A
+    /// tensor of the file is neither
     /// used nor ignored, has another shape or an element type that is not floating-point, or has
     /// elements that are not finite. The file cannot be read, or has Python objects other than
     /// tensors and plain data.
@@ -247,22 +248,28 @@ impl Rules {
                 others: file.foreign_objects().len() - 1,
             });
         }
+        let shapes = shapes(module);
+        self.check_parameters(shapes.keys())?;
         let (mut given, mut used, mut missing) = (Parameters::new(), BTreeSet::new(), Vec::new());
-        for (name, shape) in shapes(module) {
-            let Some((rules, number)) = self.of(&name) else {
-                let what = format!("is read without a rule for the parameter {name}");
-                return Err(WeightsError::File(what));
-            };
+        for (name, shape) in shapes {
+            let (rules, number) = self.of(&name)?;
             let theirs = rules.iter().map(|rule| fill(&rule.theirs[0], number));
             let theirs: Vec<String> = theirs.collect();
-            let is_there = |name: &&String| file.tensors().contains_key(*name);
-            let (there, absent): (Vec<&String>, Vec<&String>) = theirs.iter().partition(is_there);
-            let may_lack = name.ends_with(".bias") || name.ends_with(".beta");
-            if absent.is_empty() || self.zero_biases && may_lack {
+            let is_there = |name: &str| file.tensors().contains_key(name);
+            let has_zeros = self.zero_biases && is_additive(&name);
+            // A layer that is not in the file at all lacks its weight, too.
+            let may_lack = |theirs: &str| {
+                let layer = theirs.strip_suffix(".bias");
+                has_zeros && layer.is_none_or(|layer| is_there(&format!("{layer}.weight")))
+            };
+            let (there, absent): (Vec<&String>, Vec<&String>) =
+                theirs.iter().partition(|name| is_there(name));
+            let absent = absent.into_iter().filter(|name| !may_lack(name));
+            let before = missing.len();
+            missing.extend(absent.cloned());
+            if missing.len() == before {
                 used.extend(there.into_iter().cloned());
                 given.insert(name, assemble_parts(file, rules, &theirs, &shape)?);
-            } else {
-                missing.extend(absent.into_iter().cloned());
             }
         }
         if !missing.is_empty() {
@@ -281,15 +288,56 @@ impl Rules {
         with_parameters(module, given)
     }
 
+    /// Checks that each rule is one for a parameter, except those that a layer without a bias and a
+    /// norm without a shift do not need.
+    fn check_parameters<'a>(
+        &self,
+        names: impl Iterator<Item = &'a String> + Clone,
+    ) -> Result<(), WeightsError> {
+        let is_there = |ours: &str| (names.clone()).any(|name| number(ours, name).is_some());
+        let has_none = |rule: &&Rule| {
+            let needs = rule
+                .ours
+                .replace(".bias", ".weight")
+                .replace(".beta", ".gamma");
+            !is_there(&rule.ours) && !is_there(&needs)
+        };
+        match self.all.iter().find(has_none) {
+            None => Ok(()),
+            Some(Rule { theirs, ours, .. }) => Err(WeightsError::File(format!(
+                "is read with a rule from {} to {ours}, which is no parameter",
+                theirs[0]
+            ))),
+        }
+    }
+
     /// Returns the rules for the parts of a parameter, and the number that `{i}` stands for in its
     /// name.
-    fn of(&self, name: &str) -> Option<(&[Rule], Option<usize>)> {
-        let mut rules = self.all.iter().enumerate();
-        rules.find_map(|(index, rule)| {
+    ///
+    /// # Errors
+    ///
+    /// There is no rule for it, or more than one.
+    fn of(&self, name: &str) -> Result<(&[Rule], Option<usize>), WeightsError> {
+        let mut rules = self.all.iter().enumerate().filter_map(|(index, rule)| {
             let number = number(&rule.ours, name)?;
-            Some((&self.all[index..][..rule.our_part.of], number))
-        })
+            Some((index, rule.our_part.of, number))
+        });
+        let Some((index, parts, number)) = rules.next() else {
+            let what = format!("is read without a rule for the parameter {name}");
+            return Err(WeightsError::File(what));
+        };
+        if rules.count() + 1 > parts {
+            let what = format!("is read with several rules for the parameter {name}");
+            return Err(WeightsError::File(what));
+        }
+        Ok((&self.all[index..][..parts], number))
     }
+}
+
+/// Returns whether a parameter of this name is added: the bias of a linear layer, or the shift of a
+/// norm.
+fn is_additive(name: &str) -> bool {
+    name.ends_with(".bias") || name.ends_with(".beta")
 }
 
 /// Reads the tensors `theirs`, and puts them side by side into a parameter of this shape.
