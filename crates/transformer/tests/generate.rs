@@ -1215,6 +1215,30 @@ fn a_decoder_alone_generates() {
 }
 
 #[test]
+fn new_tokens_are_limited_for_each_prompt() {
+    let device = Device::flex();
+    let decoder = model_config().decoder().with_cross_attention(false);
+    let decoder = decoder.init_seeded(1, &device).unwrap();
+    let prompts = [vec![5, 6], vec![7, 8, 9, 10], vec![3]];
+    let config = GenerateConfig::new(6).with_max_new_tokens(Some(3));
+    for method in [Method::Greedy, beam(3, LengthPenalty::Average)] {
+        let config = config.clone().with_method(method);
+        let found = decoder.complete(None, &prompts, &config).unwrap();
+        let lengths: Vec<usize> = found.iter().map(|found| found[0].tokens.len()).collect();
+        assert_eq!(lengths, [5, 6, 4]);
+    }
+    let limit = LengthLimit {
+        per_token: 1.5,
+        more: 2,
+    };
+    let error = decoder.complete(None, &prompts, &config.with_length_limit(Some(limit)));
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "length_limit is 1.5 tokens for each of the source and 2 more, but must be none for prompts, which max_new_tokens limits"
+    );
+}
+
+#[test]
 fn a_decoder_continues_prompts_for_a_memory() {
     for backend in cpu_backends() {
         let model = model_config()

@@ -10,8 +10,8 @@ use burn::nn::conv::{Conv1d, Conv1dConfig};
 use burn::nn::{Embedding, EmbeddingConfig, PaddingConfig1d};
 use burn::tensor::activation::gelu;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use serde_json::Value;
-use transformer::generate::{GenerateConfig, LengthPenalty, Method};
+use serde_json::{Value, from_value};
+use transformer::generate::{EarlyStopping, GenerateConfig, LengthPenalty, Method};
 use transformer::weights::{
     Contents, Dtype, ImportOptions, Imported, Layout, ModelFolder, Parameters, PythonModel, Rules,
     Stacks, WeightsError, WeightsFile, export, hugging_face_config, hugging_face_generation,
@@ -60,7 +60,7 @@ fn reread(tensors: &Parameters, stacks: Option<&Stacks>, options: &ImportOptions
 }
 
 fn rows(about: &Value, name: &str) -> Vec<Vec<u32>> {
-    serde_json::from_value(about[name].clone()).unwrap()
+    from_value(about[name].clone()).unwrap()
 }
 
 /// Returns what is imported of a folder whose `config.json` has another value.
@@ -78,7 +78,7 @@ fn with_setting(name: &str, key: &str, value: &str) -> Result<Imported, WeightsE
 /// Compares the real positions of `[B, T, N]` with rows of `T * N` values.
 fn assert_close(found: Tensor<3>, expected: &Value) {
     for (row, expected) in expected.as_array().unwrap().iter().enumerate() {
-        let expected: Vec<f32> = serde_json::from_value(expected.clone()).unwrap();
+        let expected: Vec<f32> = from_value(expected.clone()).unwrap();
         let found: Vec<f32> = found.clone().narrow(0, row, 1).into_data().iter().collect();
         for (a, b) in found.iter().zip(&expected) {
             assert!(
@@ -110,8 +110,25 @@ fn check_language_model(decoder: &Decoder, about: &Value) {
             assert_eq!(found[0][0].tokens, expected, "{prompt:?}, beam {width}");
         }
     }
+    // The length penalty does not count the prompt.
+    let penalised = about["penalised"].as_array().unwrap();
+    assert!(penalised.len() > 20);
+    for case in penalised {
+        let ids = |name: &str| -> Vec<u32> { from_value(case[name].clone()).unwrap() };
+        let config = GenerateConfig::new(32)
+            .with_max_new_tokens(Some(9))
+            .with_eos_id(Some(from_value(case["eos"].clone()).unwrap()))
+            .with_early_stopping(EarlyStopping::Heuristic)
+            .with_method(Method::Beam {
+                width: 3,
+                length_penalty: LengthPenalty::Power { alpha: 2.0 },
+            });
+        let found = decoder.complete(None, &[ids("prompt")], &config).unwrap();
+        assert_eq!(found[0][0].tokens, ids("tokens"), "{case}");
+    }
     // In one batch, each prompt is continued as alone.
-    let config = GenerateConfig::new(10).with_eos_id(Some(EOS));
+    let config = GenerateConfig::new(32).with_max_new_tokens(Some(5));
+    let config = config.with_eos_id(Some(EOS));
     let together = decoder.complete(None, &prompts, &config).unwrap();
     for (prompt, found) in prompts.iter().zip(together) {
         let alone = decoder.complete(None, &[prompt], &config).unwrap();
@@ -285,7 +302,7 @@ fn bert() {
         .unwrap();
     let rows = rows(&about, "rows");
     let lengths: Vec<usize> = rows.iter().map(Vec::len).collect();
-    let types: Vec<u32> = serde_json::from_value(about["types"].clone()).unwrap();
+    let types: Vec<u32> = from_value(about["types"].clone()).unwrap();
     let types = pad_sequences(&vec![types; rows.len()], 0, &device);
     let states = bert.forward(pad_sequences(&rows, 0, &device), types, &lengths);
     assert_close(states, &about["states"]);
@@ -366,7 +383,7 @@ fn states_of_sound(imported: &Imported, spectrograms: Tensor<3>) -> Tensor<3> {
 
 /// Returns the spectrograms of a file about Whisper, which have two frames for each position.
 fn spectrograms(imported: &Imported, about: &Value) -> Tensor<3> {
-    let rows: Vec<Vec<f32>> = serde_json::from_value(about["features"].clone()).unwrap();
+    let rows: Vec<Vec<f32>> = from_value(about["features"].clone()).unwrap();
     let encoder = imported.stacks.encoder.as_ref().unwrap();
     let n_frames = 2 * encoder.input.positions.max_len;
     let shape = [rows.len(), rows[0].len() / n_frames, n_frames];
@@ -390,7 +407,7 @@ fn stacks_of_whisper_compute_what_transformers_computes() {
     let memory = Memory::from(states.clone());
     let logits = decoder.forward(ids, Some(&memory), &mut decoder.new_cache());
     for (what, found) in [("states", states), ("logits", logits)] {
-        let expected: Vec<Vec<f32>> = serde_json::from_value(about[what].clone()).unwrap();
+        let expected: Vec<Vec<f32>> = from_value(about[what].clone()).unwrap();
         let (found, expected) = (found.into_data(), expected.concat());
         assert_eq!(found.num_elements(), expected.len());
         let pairs = found.iter::<f32>().zip(&expected);

@@ -46,8 +46,8 @@ pub enum Method {
 
 /// Length penalty: the divisor that turns a target's log-probability into its score.
 ///
-/// Lengths are in tokens and include the end symbol and a prefix. Hugging Face transformers counts a
-/// forced begin symbol, too, but not the prompt of a language model.
+/// Lengths are in tokens and include the end symbol, and a prefix if
+/// [`count_prefix`](GenerateConfig::count_prefix) says so.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum LengthPenalty {
@@ -196,9 +196,19 @@ pub struct GenerateConfig {
     /// Limit of the target length that depends on the source length, in addition to `max_length`.
     /// With `None`, the default, `max_length` is the only limit. The limit is raised if it leaves
     /// no room for `min_length` tokens, or for a forced prefix and one more token. A decoder
-    /// without sources ignores this setting.
+    /// that completes prompts has no sources, and rejects this setting.
     #[config(default = "None")]
     pub length_limit: Option<LengthLimit>,
+    /// Maximum number of tokens after the prefix or prompt of each target, in addition to
+    /// `max_length`: `max_new_tokens` in Hugging Face transformers. With `None`, the default,
+    /// `max_length` is the only limit.
+    #[config(default = "None")]
+    pub max_new_tokens: Option<usize>,
+    /// Whether a length penalty counts the tokens of a prefix. Hugging Face transformers counts a
+    /// forced begin symbol, but not the tokens that it is given. The prompt of a decoder without a
+    /// memory is never counted.
+    #[config(default = true)]
+    pub count_prefix: bool,
 }
 
 impl GenerateConfig {
@@ -234,6 +244,7 @@ impl GenerateConfig {
                 "a number of at least 0",
             ));
         }
+        at_least_1("max_new_tokens", self.max_new_tokens.unwrap_or(1))?;
         at_least_1("n_best", self.n_best)?;
         if !(1e-3..=1e3).contains(&self.repetition_penalty) {
             let expected = "a number from 0.001 to 1000; 1 changes nothing";

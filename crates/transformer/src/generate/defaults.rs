@@ -28,6 +28,8 @@ pub struct GenerateDefaults {
     pub beam: Option<(usize, LengthPenalty)>,
     /// Token ids with which every target begins.
     pub prefix: Vec<u32>,
+    /// Whether the length penalty counts the tokens of `prefix`.
+    pub count_prefix: bool,
     /// Token ids that are never generated, except by `prefix` or `force_end`.
     pub forbidden: Vec<u32>,
     /// Token ids that are not generated as the first token after `prefix`.
@@ -40,6 +42,8 @@ pub struct GenerateDefaults {
     pub min_length: usize,
     /// Maximum number of tokens of a target, end symbol included; `None` if the caller chooses it.
     pub max_length: Option<usize>,
+    /// Maximum number of tokens after a prompt; `None` for no such limit.
+    pub max_new_tokens: Option<usize>,
     /// Condition that ends a beam search.
     pub early_stopping: EarlyStopping,
     /// Whether a target that reaches its maximum length ends with the end symbol.
@@ -56,12 +60,14 @@ impl GenerateDefaults {
             eos_id,
             beam: None,
             prefix: Vec::new(),
+            count_prefix: true,
             forbidden: Vec::new(),
             forbidden_first: Vec::new(),
             no_repeat_ngram: 0,
             repetition_penalty: 1.0,
             min_length: 0,
             max_length: None,
+            max_new_tokens: None,
             early_stopping: EarlyStopping::Never,
             force_end: false,
             normalize_first: false,
@@ -83,6 +89,8 @@ impl GenerateDefaults {
             .with_eos_id(self.eos_id)
             .with_method(method)
             .with_min_length(self.min_length)
+            .with_max_new_tokens(self.max_new_tokens)
+            .with_count_prefix(self.count_prefix)
             .with_repetition_penalty(self.repetition_penalty)
             .with_no_repeat_ngram(self.no_repeat_ngram)
             .with_forbidden(self.forbidden.clone())

@@ -29,9 +29,16 @@ impl Row {
         self.log_probability += f64::from(log_probability);
     }
 
-    /// Turns the row into a hypothesis with its score.
-    pub fn into_hypothesis(self, config: &GenerateConfig, is_finished: bool) -> Hypothesis {
-        let length = self.token_log_probabilities.len();
+    /// Turns the row into a hypothesis with its score. A length penalty does not count the first
+    /// `uncounted` tokens.
+    pub fn into_hypothesis(
+        self,
+        config: &GenerateConfig,
+        uncounted: usize,
+        is_finished: bool,
+    ) -> Hypothesis {
+        // A search that is stopped may have rows within their prefixes.
+        let length = self.token_log_probabilities.len().saturating_sub(uncounted);
         Hypothesis {
             score: self.log_probability / config.length_penalty().divisor(length),
             tokens: self.tokens,

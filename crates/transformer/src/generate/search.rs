@@ -117,10 +117,14 @@ impl<M: Autoregressive> Search<M> {
                 sample: None,
             })
             .collect();
-        let sources = prefixes.into_iter().map(|prefix| Source {
-            prefix,
-            max_length: config.max_length,
-            hypotheses: Vec::new(),
+        let sources = prefixes.into_iter().map(|prefix| {
+            let most = config.max_new_tokens.unwrap_or(usize::MAX);
+            Source {
+                max_length: prefix.len().saturating_add(most).min(config.max_length),
+                uncounted: if config.count_prefix { 0 } else { prefix.len() },
+                prefix,
+                hypotheses: Vec::new(),
+            }
         });
         Ok(Self {
             model,
@@ -135,12 +139,12 @@ impl<M: Autoregressive> Search<M> {
 
     /// Limits the target length of each source. `lengths` has one limit in tokens per source.
     ///
-    /// A limit above `max_length` has no effect. A limit is raised if it leaves no room for
+    /// A limit above `max_length` or `max_new_tokens` has no effect. A limit is raised if it leaves no room for
     /// `min_length` tokens, or for the prefix and one more token.
     pub(super) fn with_max_lengths(mut self, lengths: impl IntoIterator<Item = usize>) -> Self {
         for (source, length) in self.sources.iter_mut().zip(lengths) {
             let least = self.config.min_length.max(source.prefix.len() + 1);
-            source.max_length = length.max(least).min(self.config.max_length);
+            source.max_length = length.max(least).min(source.max_length);
         }
         self
     }
@@ -180,9 +184,9 @@ impl<M: Autoregressive> Search<M> {
 
     /// Records a row as an unfinished hypothesis.
     fn record_unfinished(&mut self, row: Row) {
-        let source = row.source;
-        let hypothesis = row.into_hypothesis(&self.config, false);
-        self.sources[source].record(hypothesis, self.config.n_kept());
+        let source = &mut self.sources[row.source];
+        let hypothesis = row.into_hypothesis(&self.config, source.uncounted, false);
+        source.record(hypothesis, self.config.n_kept());
     }
 
     /// Advances the search for one source by one token. `begin` is the index of `rows[0]` among the
@@ -221,18 +225,7 @@ impl<M: Autoregressive> Search<M> {
         for end in &ended {
             self.end(begin, rows[end.row].clone(), end);
         }
-        let width = self.config.rows_per_source();
-        let source = &self.sources[rows[0].source];
-        if source.is_decided(&self.config, rows, continuing.first(), width) {
-            // At the maximum length, all of the best `width` continuations end and compete.
-            let is_last = rows[0].tokens.len() + 1 == source.max_length;
-            let n_competing = if is_last && width > 1 {
-                width - ended.len()
-            } else {
-                0
-            };
-            continuing.truncate(n_competing);
-        }
+        self.sources[rows[0].source].prune(&self.config, rows, &mut continuing, ended.len());
         for continuation in &continuing {
             self.extend(begin, &rows[continuation.row], continuation);
         }
@@ -243,7 +236,7 @@ impl<M: Autoregressive> Search<M> {
         self.report(begin, row.source, end);
         row.add(end.log_probability);
         let source = &mut self.sources[row.source];
-        let hypothesis = row.into_hypothesis(&self.config, true);
+        let hypothesis = row.into_hypothesis(&self.config, source.uncounted, true);
         source.record(hypothesis, self.config.n_kept());
     }
 

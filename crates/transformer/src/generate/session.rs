@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use burn::tensor::Device;
 
 use super::autoregressive::Autoregressive;
-use super::config::GenerateConfig;
+use super::config::{GenerateConfig, LengthLimit};
 use super::error::GenerateError;
 use super::hypothesis::Hypothesis;
 use super::search::Search;
@@ -88,8 +88,9 @@ impl Decoder {
     /// language model does.
     ///
     /// The begin symbol, if there is one, precedes every prompt. Returns up to `n_best` hypotheses
-    /// for each prompt, the best first; their tokens begin with the prompt. Prompts are read in one
-    /// pass, as far as the shortest of them reaches.
+    /// for each prompt, the best first; their tokens begin with the prompt, which counts for
+    /// `max_length`; `max_new_tokens` limits what follows it. Prompts are read in one pass, as far as
+    /// the shortest of them reaches.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -173,8 +174,17 @@ impl Decoder {
         config: &GenerateConfig,
     ) -> Result<Generation<'_>, GenerateError> {
         let memory: Option<&Memory> = memory.into();
+        if let Some(LengthLimit { per_token, more }) = config.length_limit {
+            let value = format!("{per_token} tokens for each of the source and {more} more");
+            let expected = "none for prompts, which max_new_tokens limits";
+            return Err(ConfigError::new("length_limit", value, expected).into());
+        }
         let prompts = prompts.iter().map(|prompt| prompt.as_ref().to_vec());
-        self.search(memory.cloned(), prompts.collect(), config)
+        let config = GenerateConfig {
+            count_prefix: config.count_prefix && memory.is_some(),
+            ..config.clone()
+        };
+        self.search(memory.cloned(), prompts.collect(), &config)
     }
 
     /// Begins a search with one prefix per source.

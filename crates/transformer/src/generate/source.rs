@@ -12,6 +12,8 @@ pub(super) struct Source {
     pub prefix: Vec<u32>,
     /// Maximum length of the targets of this source, in tokens.
     pub max_length: usize,
+    /// Number of tokens of the prefix that a length penalty does not count.
+    pub uncounted: usize,
     /// Best hypotheses so far, best first.
     pub hypotheses: Vec<Hypothesis>,
 }
@@ -26,31 +28,44 @@ impl Source {
         self.hypotheses.truncate(most);
     }
 
-    /// Returns whether the hypotheses are final, so that the search for this source ends.
+    /// Drops the continuations of `rows` that cannot become one of the hypotheses to return, or all of
+    /// them if the search for this source ends.
     ///
-    /// `likeliest` is the likeliest continuation of `rows` whose token is not the end symbol. The
-    /// hypotheses are final if there are `n_kept` of them and `likeliest` is not expected to end
-    /// with a better score than the worst one. If `early_stopping` is `Full` or the beam has width
-    /// 1, the score does not matter. If `likeliest` is `None`, the result is false.
-    pub fn is_decided(
+    /// `continuing` has the best continuations whose token is not the end symbol, from best to worst,
+    /// and `n_ended` of the best continuations have ended.
+    pub fn prune(
         &self,
         config: &GenerateConfig,
         rows: &[Row],
-        likeliest: Option<&Continuation>,
-        width: usize,
-    ) -> bool {
-        let kept = config.n_kept();
-        let (Some(worst), Some(likeliest)) = (self.hypotheses.get(kept - 1), likeliest) else {
-            return false;
+        continuing: &mut Vec<Continuation>,
+        n_ended: usize,
+    ) {
+        let Some(worst) = self.hypotheses.get(config.n_kept() - 1) else {
+            return;
         };
-        let row = &rows[likeliest.row];
-        let log_probability = row.log_probability + f64::from(likeliest.log_probability);
-        let penalty = config.length_penalty();
-        let best = match config.early_stopping {
-            EarlyStopping::Never => penalty.bound(log_probability, self.max_length),
-            EarlyStopping::Heuristic => log_probability / penalty.divisor(row.tokens.len() + 1),
-            EarlyStopping::Full => return true,
+        let (width, penalty) = (config.rows_per_source(), config.length_penalty());
+        let length = rows[0].tokens.len() + 1;
+        let log_probability =
+            |next: &Continuation| rows[next.row].log_probability + f64::from(next.log_probability);
+        let is_decided = match config.early_stopping {
+            _ if width == 1 => true,
+            // The bounds fall with the log-probabilities, so that what a dropped continuation leaves
+            // room for is dropped as well: the hypotheses are those of a search without this.
+            EarlyStopping::Never => {
+                let most = self.max_length - self.uncounted;
+                continuing.retain(|next| penalty.bound(log_probability(next), most) > worst.score);
+                return;
+            }
+            EarlyStopping::Heuristic => continuing.first().is_some_and(|likeliest| {
+                let divisor = penalty.divisor(length - self.uncounted);
+                log_probability(likeliest) / divisor <= worst.score
+            }),
+            EarlyStopping::Full => true,
         };
-        width == 1 || best <= worst.score
+        if is_decided {
+            // At the maximum length, all of the best `width` continuations end and compete.
+            let is_last = length == self.max_length && width > 1;
+            continuing.truncate(if is_last { width - n_ended } else { 0 });
+        }
     }
 }

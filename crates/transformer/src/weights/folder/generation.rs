@@ -233,7 +233,9 @@ fn read(
             return Err(fields.refuse("no_repeat_ngram_size", &1, &expected));
         }
     }
-    // `max_length` and `min_length` count the start token, and `max_new_tokens` does not.
+    // `max_length` and `min_length` count the start token, or the prompt of a decoder alone, and
+    // `max_new_tokens` does not.
+    let begin = usize::from(start_id.is_some());
     let max_new: Option<usize> = fields.optional("max_new_tokens")?;
     let max_length: Option<usize> = fields.optional("max_length")?;
     for (name, most) in [("max_new_tokens", max_new), ("max_length", max_length)] {
@@ -241,23 +243,30 @@ fn read(
             return Err(fields.refuse(name, &0, &"at least 1"));
         }
     }
-    let max_length = max_length.map(|most| most.saturating_sub(1).max(1));
+    let max_length = max_length.map(|most| most.saturating_sub(begin).max(1));
     let min_length: Option<usize> = fields.optional("min_length")?;
-    let least = min_length.map_or(0, |least| least.saturating_sub(1));
-    if let Some(most) = max_new.or(max_length).filter(|most| least > *most) {
+    let least = min_length.map_or(0, |least| least.saturating_sub(begin));
+    let (max_length, max_new_tokens) = match (start_id, max_new) {
+        (None, Some(_)) => (None, max_new),
+        _ => (max_new.or(max_length), None),
+    };
+    if let Some(most) = max_length.filter(|most| least > *most) {
         let name = max_new.map_or("max_length", |_| "max_new_tokens");
-        let expected = format!("at most {} beside this {name}", most + 1);
-        return Err(fields.refuse("min_length", &(least + 1), &expected));
+        let expected = format!("at most {} beside this {name}", most + begin);
+        return Err(fields.refuse("min_length", &(least + begin), &expected));
     }
     Ok(GenerateDefaults {
         beam: Some((width, LengthPenalty::Power { alpha })),
+        // Whisper's tokens before a text are given to the decoder, and not forced.
+        count_prefix: speech.is_empty(),
         prefix: forced_first.into_iter().chain(speech).collect(),
         forbidden: [suppressed, bad_words].concat(),
         forbidden_first: suppressed_first,
         no_repeat_ngram,
         repetition_penalty: penalty,
         min_length: least,
-        max_length: max_new.or(max_length),
+        max_length,
+        max_new_tokens,
         early_stopping,
         force_end: !forced_last.is_empty(),
         normalize_first: !renormalizes,
@@ -359,12 +368,16 @@ pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value
     if defaults.repetition_penalty != 1.0 {
         set("repetition_penalty", defaults.repetition_penalty.into());
     }
+    // `min_length` and `max_length` count the start token.
+    let begin = usize::from(defaults.bos_id.is_some());
     if defaults.min_length > 0 {
-        // `min_length` counts the start token, as `max_length` does.
-        set("min_length", (defaults.min_length + 1).into());
+        set("min_length", (defaults.min_length + begin).into());
     }
     if let Some(most) = defaults.max_length {
-        set("max_length", (most + 1).into());
+        set("max_length", (most + begin).into());
+    }
+    if let Some(most) = defaults.max_new_tokens {
+        set("max_new_tokens", most.into());
     }
     let early_stopping = match defaults.early_stopping {
         EarlyStopping::Heuristic => json!(false),
