@@ -21,6 +21,7 @@ use crate::args::{SETTING, SettingArgs, assignment, named, preset, recorded_path
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
+use crate::number::grouped;
 use crate::terminal::{end_progress, output};
 
 /// Maximum number of tokens of a source or a target, unless a flag sets another maximum.
@@ -253,10 +254,11 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if 2 * warmup > steps {
+        let [shown, of] = [warmup, steps].map(grouped);
         let rises = if warmup > steps {
-            format!("all {steps} steps and does not reach its peak, of --warmup {warmup}")
+            format!("all {of} steps and does not reach its peak, of --warmup {shown}")
         } else {
-            format!("--warmup {warmup} of {steps} steps")
+            format!("--warmup {shown} of {of} steps")
         };
         let is_other = args.preset.as_deref() != Some("tiny") && given.is_none();
         let is_large = is_other && dataset.batches_per_epoch().is_some();

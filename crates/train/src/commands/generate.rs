@@ -18,6 +18,7 @@ use super::hypotheses::check_outputs;
 use super::trained::load;
 use crate::args::{GenerateArgs, folder_of, reject, unwritable_output, usual_batch_size};
 use crate::group::Group;
+use crate::number::grouped;
 use crate::terminal::{LineProgress, output};
 
 /// Default number of lines in a batch, unless these would need too much memory. At a terminal and
@@ -90,6 +91,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
         };
         drop(progress);
         if wrong > 0 {
+            let [wrong, lines] = [wrong, lines].map(grouped);
             let what = format!("{wrong} of {lines} lines were wrong, see the errors above");
             return Err(args.input.wrong(what).into());
         }

@@ -14,7 +14,7 @@ use training::run::layout;
 use transformer::weights::{self, Dtype, Parameters, dequantize};
 
 use crate::args::folder_of;
-use crate::number::bytes;
+use crate::number::{bytes, counted};
 use crate::terminal::output;
 
 /// Rejects a path that is not that of a regular file, whose folder does not exist, or that is a
@@ -77,7 +77,8 @@ fn warn_of_infinite(parameters: &Parameters) {
         let count = data.iter::<f32>().filter(too_large).count();
         if count > 0 {
             output::warn(&format!(
-                "{name}: {count} elements become infinite in f16; --dtype bf16 or f32"
+                "{name}: f16 makes {} infinite; --dtype bf16 or f32",
+                counted(count, "element")
             ));
         }
     }
