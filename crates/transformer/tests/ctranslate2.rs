@@ -6,7 +6,7 @@ mod common;
 
 use burn::module::Module;
 use common::{Fixture, cpu_backends};
-use transformer::generate::{GenerateConfig, LengthPenalty, Method};
+use transformer::generate::{EarlyStopping, GenerateConfig, LengthPenalty, Method};
 use transformer::{NormPlacement, Transformer, TransformerConfig};
 
 const EOS: u32 = 2;
@@ -98,6 +98,7 @@ fn searches_find_the_targets_and_scores_of_ctranslate2() {
             let width = 5;
             greedy
                 .clone()
+                .with_early_stopping(EarlyStopping::Never)
                 .with_method(Method::Beam {
                     width,
                     length_penalty,

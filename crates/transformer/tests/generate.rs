@@ -168,6 +168,7 @@ proptest! {
     ) {
         let n_best = 1 + (seed % width as u64) as usize;
         let early = config(max_length).with_method(beam(width, penalty)).with_n_best(n_best);
+        let early = early.with_early_stopping(EarlyStopping::Never);
         // With `n_best` as large as the width of the beam, fewer searches end early.
         let late = early.clone().with_n_best(width);
         let early = search(Toy::new(vocab_size, seed, 3), early);
@@ -343,7 +344,9 @@ fn a_search_ends_as_soon_as_nothing_better_can_follow() {
         }
     }
     let steps = |length_penalty| {
-        let config = config(40).with_method(beam(2, length_penalty));
+        let config = config(40)
+            .with_method(beam(2, length_penalty))
+            .with_early_stopping(EarlyStopping::Never);
         let mut search = Search::new(Constant, vec![Vec::new()], config).unwrap();
         let steps = search.by_ref().count();
         assert!(search.stop()[0][0].tokens.is_empty());

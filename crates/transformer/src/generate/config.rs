@@ -98,11 +98,11 @@ impl LengthPenalty {
 pub enum EarlyStopping {
     /// The search ends when no unfinished target can become one of the `n_best` targets to return:
     /// `"never"` in Hugging Face transformers.
-    #[default]
     Never,
     /// The search ends when `width` targets are finished and the likeliest unfinished target, if it
-    /// ended now, would not have a better score than the worst of them: `False` in Hugging Face
-    /// transformers.
+    /// ended now, would not have a better score than the worst of them: `False`, the default, in
+    /// Hugging Face transformers.
+    #[default]
     Heuristic,
     /// The search ends when `width` targets are finished: `True` in Hugging Face transformers.
     Full,
@@ -181,7 +181,7 @@ pub struct GenerateConfig {
     #[config(default = "Vec::new()")]
     pub forbidden_first: Vec<u32>,
     /// Condition on which a beam search ends for a source.
-    #[config(default = "EarlyStopping::Never")]
+    #[config(default = "EarlyStopping::Heuristic")]
     pub early_stopping: EarlyStopping,
     /// Whether the end symbol is forced, with probability 1, as the last token that fits into a
     /// target: `forced_eos_token_id` in Hugging Face transformers. If a forced prefix has a token

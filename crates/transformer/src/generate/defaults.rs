@@ -68,7 +68,7 @@ impl GenerateDefaults {
             min_length: 0,
             max_length: None,
             max_new_tokens: None,
-            early_stopping: EarlyStopping::Never,
+            early_stopping: EarlyStopping::default(),
             force_end: false,
             normalize_first: false,
         }
