@@ -7,18 +7,19 @@
 //!
 //!     cargo run --release -p examples --example speech -- FOLDER FILE.wav ...
 //!
-//! `--beam=5` searches with a beam, and `--language=de` is for multilingual models. Without arguments,
-//! a tiny model with random parameters hears a sound.
+//! `--beam=5` searches with a beam, `--int8` has matrices of 8 bits, `--times` prints times, and
+//! `--language=de` is for multilingual models. Without arguments, a tiny random model hears a sound.
 
 use std::error::Error;
 use std::f64::consts::PI;
+use std::time::Instant;
 
 use burn::module::Module;
 use burn::nn::PaddingConfig1d;
 use burn::nn::conv::{Conv1d, Conv1dConfig};
 use burn::tensor::activation::gelu;
 use burn::tensor::{Device, Tensor, TensorData};
-use hound::{SampleFormat, WavReader, WavSpec};
+use hound::{SampleFormat, WavReader};
 use realfft::RealFftPlanner;
 use tokenizers::Tokenizer;
 use transformer::generate::LengthPenalty;
@@ -94,16 +95,12 @@ impl Whisper {
 /// Reads a WAV file as samples from -1 to 1, one channel, at the model's rate.
 fn read_wav(path: &str) -> Result<Vec<f32>, Box<dyn Error>> {
     let mut file = WavReader::open(path)?;
-    let WavSpec {
-        channels,
-        sample_rate,
-        bits_per_sample,
-        sample_format,
-    } = file.spec();
-    let samples: Vec<f32> = match sample_format {
+    let spec = file.spec();
+    let (sample_rate, channels) = (spec.sample_rate, usize::from(spec.channels));
+    let samples: Vec<f32> = match spec.sample_format {
         SampleFormat::Float => file.samples().collect::<Result<_, _>>()?,
         SampleFormat::Int => {
-            let largest = (1_i64 << (bits_per_sample - 1)) as f32;
+            let largest = (1_i64 << (spec.bits_per_sample - 1)) as f32;
             let samples = file.samples::<i32>();
             samples
                 .map(|x| x.map(|x| x as f32 / largest))
@@ -113,7 +110,6 @@ fn read_wav(path: &str) -> Result<Vec<f32>, Box<dyn Error>> {
     if sample_rate == 0 {
         return Err("has a sample rate of 0".into());
     }
-    let channels = usize::from(channels);
     let mono: Vec<f32> = samples
         .chunks_exact(channels)
         .map(|frame| frame.iter().sum::<f32>() / channels as f32)
@@ -197,14 +193,16 @@ fn mel_filters(n_mels: usize) -> Vec<Vec<f64>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = std::env::args().skip(1);
-    let (options, mut names): (Vec<String>, Vec<String>) =
-        arguments.partition(|argument| argument.starts_with("--"));
+    let (options, mut names): (Vec<_>, Vec<_>) = arguments.partition(|it| it.starts_with("--"));
     let option = |name: &str| options.iter().find_map(|option| option.strip_prefix(name));
     if names.is_empty() {
         names = vec![TINY.into(), format!("{TINY}/sound.wav")];
     }
     let (folder, device) = (&names[0], Device::flex());
-    let imported = ModelFolder::open(folder).and_then(|folder| folder.import());
+    let imported = ModelFolder::open(folder).and_then(|mut folder| {
+        folder.options.int8 = option("--int8").is_some();
+        folder.import()
+    });
     let imported = imported.map_err(|error| format!("{folder}: {error}"))?;
     if imported.layout != Layout::Whisper {
         return Err(format!("{folder} is a model of {}, not Whisper", imported.layout).into());
@@ -232,10 +230,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         let samples = read_wav(path).map_err(|error| format!("{path}: {error}"))?;
         let mut text = String::new();
         for samples in samples.chunks(shape[1] * HOP) {
-            let memory = model.encode(spectrogram(samples, shape, &device));
-            let found = model
-                .decoder
-                .complete(&memory, &[&defaults.prefix], &search)?;
+            let spectrogram = spectrogram(samples, shape, &device);
+            let begin = Instant::now();
+            let memory = model.encode(spectrogram);
+            let encoded = begin.elapsed();
+            let (decoder, prefix) = (&model.decoder, &defaults.prefix);
+            let found = decoder.complete(&memory, &[prefix], &search)?;
+            if option("--times").is_some() {
+                let decoded = begin.elapsed() - encoded;
+                let n = found[0][0].tokens.len() - prefix.len();
+                eprintln!("encoder {encoded:?}, {n} tokens in {decoded:?}");
+            }
             let heard = tokenizer.decode(&found[0][0].tokens, true);
             text += &heard.map_err(|error| error.to_string())?;
         }
