@@ -267,9 +267,8 @@ fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool)
             Err(error) if keep_going => {
                 output::error(&error.to_string());
                 batch.wrong += 1;
-                batch
-                    .others
-                    .push((number, predictor.rejected(number, &error)?));
+                let text = predictor.rejected(number, &error)?;
+                batch.others.push((number, text));
             }
             Err(error) => batch.end = Some(Err(error)),
         }

@@ -77,6 +77,7 @@ fn hint(
     command: Option<&Command>,
     words: &[OsString],
 ) -> Option<String> {
+    let is = |name: &str| command.is_some_and(|command| command.get_name() == name);
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let given = context(error, ContextKind::InvalidArg)?;
@@ -84,24 +85,19 @@ fn hint(
                 return Some(format!("use {flag}"));
             }
             // Flags of `fit` change settings, but a resumed run keeps its settings.
-            let is_resume = command.is_some_and(|command| command.get_name() == "resume");
-            let fit = cli.find_subcommand("fit").filter(|_| is_resume);
+            let fit = cli.find_subcommand("fit").filter(|_| is("resume"));
             if let Some(flag) = fit.and_then(|fit| known_flag(given, cli, Some(fit), words)) {
                 return Some(format!(
                     "a resumed run keeps its settings; begin a new run with `train fit {flag}`"
                 ));
             }
-            if RunConfig::of_task(given).is_some()
-                && command.is_some_and(|command| command.get_name() == "fit")
-            {
+            if RunConfig::of_task(given).is_some() && is("fit") {
                 return Some(format!("use --task {given}"));
             }
-            let similar = context(error, ContextKind::SuggestedArg)?;
-            Some(format!("similar: {similar}"))
+            context(error, ContextKind::SuggestedArg).map(|it| format!("similar: {it}"))
         }
         ErrorKind::InvalidSubcommand => {
-            let given = context(error, ContextKind::InvalidSubcommand)?;
-            let given = given.to_lowercase();
+            let given = context(error, ContextKind::InvalidSubcommand)?.to_lowercase();
             if RunConfig::of_task(&given).is_some() {
                 return Some(format!("use `train --task {given}`"));
             }
