@@ -793,6 +793,12 @@ fn settings_that_would_change_the_outputs_are_refused() {
         ),
         (
             "whisper",
+            "num_mel_bins",
+            "80",
+            "has weights with num_mel_bins 5, but config.json has 80",
+        ),
+        (
+            "whisper",
             "encoder_attention_heads",
             "5",
             "has a config.json of an invalid model: n_heads is 5",

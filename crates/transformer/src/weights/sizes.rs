@@ -1,6 +1,7 @@
 //! What follows from a `config.json`.
 
 use super::options::ImportOptions;
+use super::parameters::Parameters;
 use super::stacks::Stacks;
 
 /// What follows from a `config.json`: import options, and the sizes that the weights must have.
@@ -22,14 +23,22 @@ pub(super) struct Sizes {
     pub max_lens: Option<[usize; 2]>,
     /// Number of key-value heads; `None` for that of the query heads.
     pub n_kv_heads: Option<usize>,
+    /// Number of frequencies that the first convolution of Whisper takes.
+    pub mel_bins: Option<usize>,
     /// Number of buckets of relative positions; `None` if `config.json` does not give it.
     pub relative_buckets: Option<usize>,
 }
 
 impl Sizes {
     /// Returns the name of each size, its value in the weights, and its value in `config.json`.
-    pub(super) fn compare(&self, stacks: &Stacks) -> [(&'static str, usize, usize); 11] {
+    pub(super) fn compare(
+        &self,
+        stacks: &Stacks,
+        others: &Parameters,
+    ) -> [(&'static str, usize, usize); 12] {
         let config = stacks.nearest();
+        let convolution = others.get("encoder.conv1.weight");
+        let mel_bins = convolution.map_or(0, |weight| weight.shape()[1]);
         let buckets = self.relative_buckets.unwrap_or(config.relative_buckets);
         let [encoder, decoder] = stacks.n_layers();
         let n_kv_heads = config.n_kv_heads.unwrap_or(config.n_heads);
@@ -53,6 +62,7 @@ impl Sizes {
             ),
             ("source positions", source_len, max_lens[0]),
             ("target positions", config.max_len, max_lens[1]),
+            ("num_mel_bins", mel_bins, self.mel_bins.unwrap_or(mel_bins)),
             ("encoder layers", encoder, self.n_encoder_layers),
             ("decoder layers", decoder, self.n_decoder_layers),
             ("dimensions a head", config.d_head(), self.d_head),

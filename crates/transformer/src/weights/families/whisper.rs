@@ -36,7 +36,6 @@ pub(super) const FAMILY: Family = Family {
             "mask_time_min_masks",
             "mask_time_prob",
             "median_filter_width",
-            "num_mel_bins",
             "suppress_tokens",
             "use_weighted_layer_sum",
         ],
@@ -98,6 +97,7 @@ fn read(fields: &mut Fields, _: &str) -> Result<Described, WeightsError> {
         n_encoder_layers: fields.required("encoder_layers")?,
         n_decoder_layers: fields.required("decoder_layers")?,
         d_head: d_model / n_decoder_heads.max(1),
+        mel_bins: Some(fields.required("num_mel_bins")?),
         max_lens: Some([
             fields.required("max_source_positions")?,
             fields.required("max_target_positions")?,

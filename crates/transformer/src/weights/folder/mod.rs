@@ -112,7 +112,7 @@ impl ModelFolder {
             }
             error => error,
         })?;
-        for (name, found, given) in self.sizes.compare(&imported.stacks) {
+        for (name, found, given) in self.sizes.compare(&imported.stacks, &imported.others) {
             if found != given {
                 let what = format!("has weights with {name} {found}, but {CONFIG} has {given}");
                 return Err(WeightsError::File(what));
