@@ -94,14 +94,18 @@ impl Given {
         RunConfig::of_task(task).expect("the flag has tasks only")
     }
 
-    /// Rejects flags that need another setting, which `config` does not have.
+    /// Rejects flags, and settings of `--set`, that need another setting, which `config` does not have.
     ///
     /// # Errors
     ///
     /// The first such flag.
-    pub fn check_needs(&self, config: &RunConfig) -> Result<(), UsageError> {
+    pub fn check_needs<'a>(
+        &'a self,
+        config: &RunConfig,
+        set: impl Iterator<Item = (&'static Setting, &'a str)>,
+    ) -> Result<(), UsageError> {
         let settings = with_sides(&serde_json::to_value(config).expect("it is plain data"));
-        for (setting, value) in self.iter() {
+        for (setting, value) in self.iter().chain(set) {
             let Some((other, wanted)) = setting.needs else {
                 continue;
             };
@@ -328,7 +332,7 @@ impl LengthArgs {
     /// `--eval-lengths`.
     pub fn config(&self) -> Result<Option<LengthsConfig>, UsageError> {
         let config = self.apply(RunConfig::copy())?;
-        self.check_needs(&config)?;
+        self.check_needs(&config, std::iter::empty())?;
         let by_length = config.evaluation.by_length;
         by_length.as_ref().map_or(Ok(()), check_bounds)?;
         Ok(by_length)

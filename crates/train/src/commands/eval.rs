@@ -99,8 +99,9 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
     let (seed, evaluation) = (run.config.seed, &run.config.evaluation);
     let dataset = run.dataset.as_ref();
     let asked = args.split.unwrap_or(Split::Test);
+    let has_tests = !matches!(run.config.data, DataConfig::Text(_));
     let (split, size) = match asked {
-        Split::Test => ("test", evaluation.test_size),
+        Split::Test if has_tests => ("test", evaluation.test_size),
         _ => ("validation", evaluation.validation_size),
     };
     let examples = dataset.held_out(seed, asked, size);

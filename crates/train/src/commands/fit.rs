@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use training::collective::check_alike;
-use training::config::{ExecutionConfig, RunConfig, file};
+use training::config::{ExecutionConfig, RunConfig, file, setting_at};
 use training::data::parallel::{TextConfig, TokenizerConfig};
 use training::data::{self, DataConfig, Sides, TASK};
 use training::error::{Subject, UsageError};
@@ -163,7 +163,9 @@ impl FitArgs {
                 return Err(UsageError::setting(share, text.valid_share, expected));
             }
         }
-        self.settings.check_needs(config)
+        let set = self.set.iter();
+        let set = set.filter_map(|(path, value)| Some((setting_at(path)?, &value[..])));
+        self.settings.check_needs(config, set)
     }
 
     /// Returns the settings of the model of `--from`, which the flags override. Sources and targets

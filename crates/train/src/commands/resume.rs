@@ -8,7 +8,7 @@ use training::config::{OptimizationConfig, RunConfig};
 use training::data::{self, DataConfig};
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
-use training::run::{RunFolder, TensorBoard, read_config, unusable};
+use training::run::{RunFolder, Status, TensorBoard, read_config, read_status, unusable};
 
 use super::lengths;
 use super::train::{begin_with, check_memory, new_trainer, open_device, train};
@@ -89,7 +89,8 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let is_new = checkpoints
         .is_new()
         .map_err(|error| unusable(checkpoints.folder(), format!("cannot be read ({error})")))?;
-    let (files, given) = if is_new && folder.ended_at().is_none() {
+    let was_imported = read_status(run).is_ok_and(|it| it.status == Status::Imported);
+    let (files, given) = if is_new && folder.ended_at().is_none() && !was_imported {
         // The previous process ended before it wrote the first checkpoint.
         output::note("the run has no checkpoint yet: it begins again");
         (None, begin_with(&mut config, None)?)

@@ -200,12 +200,12 @@ fn test(
     group: &Group,
     finished: &Finished,
 ) -> Result<Summary> {
-    let size = config.evaluation.test_size;
-    let sequences = dataset.held_out(config.seed, Split::Test, size).len();
-    let unit = match config.data {
-        DataConfig::Text(_) => "validation pairs",
-        _ => "unseen sequences",
+    let sizes = &config.evaluation;
+    let (unit, size) = match config.data {
+        DataConfig::Text(_) => ("validation pairs", sizes.validation_size),
+        _ => ("unseen sequences", sizes.test_size),
     };
+    let sequences = dataset.held_out(config.seed, Split::Test, size).len();
     output::note(&format!("testing on {} {unit} ...", grouped(sequences)));
     let test = evaluation::test(&finished.model, dataset, config, group.collective())?;
     let summary = finished.summary(config, &test);

@@ -1,7 +1,7 @@
 //! `train export`: the Python module and the command that it prints, and the file of the web demo.
 
 use super::task::TINY;
-use super::{Folder, all_rejected, output, parsed, run, succeed, text};
+use super::{Folder, all_rejected, output, parsed, run, text};
 
 #[test]
 fn export_prints_the_module_that_the_file_fits() {
@@ -43,7 +43,7 @@ fn export_prints_the_module_that_the_file_fits() {
 }
 
 #[test]
-fn export_prints_the_command_that_imports_the_file_again() {
+fn an_exported_file_has_the_settings_of_its_model() {
     let folder = &Folder::new();
     let sizes = "--symbols 9 --max-length 5";
     let settings = "--norm pre --activation gelu --dropout 0.2";
@@ -51,21 +51,13 @@ fn export_prints_the_command_that_imports_the_file_again() {
         folder,
         &format!("fit {TINY} {sizes} {settings} --run-dir pre"),
     );
-    let output = output(
+    run(
         folder,
         "export pre --layout torch-nn --output x.safetensors",
     );
-    succeed(&output);
-    let stderr = text(&output.stderr);
-    let mut lines = stderr.lines();
-    let import = lines
-        .find_map(|line| line.strip_prefix("  train import "))
-        .unwrap();
-    run(folder, &format!("import {import}"));
-    assert!(folder.join("imported.safetensors").exists());
     run(
         folder,
-        &format!("import {import} --force --run-dir again {sizes}"),
+        &format!("import x.safetensors --run-dir again {sizes}"),
     );
     let eval = |run_folder: &str| {
         let scores = parsed(folder, &format!("eval {run_folder} --json"));
@@ -74,6 +66,23 @@ fn export_prints_the_command_that_imports_the_file_again() {
     assert_eq!(eval("again"), eval("pre"));
     let config = super::json(&folder.join("again/config.json"));
     assert_eq!(config["model"]["dropout"], 0.2);
+}
+
+/// A resumed run must not train random weights instead of those that were imported.
+#[test]
+fn an_imported_run_without_its_weights_is_not_resumed() {
+    let folder = &Folder::new();
+    run(
+        folder,
+        &format!("fit {TINY} --symbols 9 --max-length 5 --run-dir r"),
+    );
+    run(folder, "export r --output x.safetensors");
+    let import = "import x.safetensors --symbols 9 --max-length 5 --run-dir";
+    run(folder, &format!("{import} im"));
+    std::fs::remove_dir_all(folder.join("im/checkpoints")).unwrap();
+    let resumed = output(folder, "resume im --steps 20");
+    assert!(!resumed.status.success());
+    assert!(text(&resumed.stderr).contains("checkpoint"));
 }
 
 #[test]

@@ -72,8 +72,7 @@ fn every_form_of_a_corpus_gives_the_same_run() {
         fs::write(path.join(format!("{split}.jsonl")), lines).unwrap();
     }
     let table = "--train train.tsv.gz --valid valid.tsv.gz";
-    let lines = "--train train.jsonl --valid valid.jsonl --fields translation.xx,translation.yy \
-        --set evaluation.test_size=7";
+    let lines = "--train train.jsonl --valid valid.jsonl --fields translation.xx,translation.yy";
     let mut seen = Vec::new();
     for (number, flags) in [&files, table, lines].iter().enumerate() {
         let run = format!("run-{number}");

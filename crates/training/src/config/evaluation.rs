@@ -18,7 +18,7 @@ settings! {
         /// Sequences of the validation split in an evaluation.
         validation_size: usize = 500, whole(1, 1_000_000).may_change();
         /// Test sequences that are decoded after training.
-        test_size: usize = 1000, whole(1, 1_000_000).may_change();
+        test_size: usize = 1000, whole(1, 1_000_000).of(Tasks::Synthetic("use evaluation.validation_size")).may_change();
         /// Metric that decides which evaluation is the best, and so which checkpoint is the run's model;
         /// with --target, exact match decides.
         best_by: BestBy = BestBy::Loss, choice(BestBy::choices).rare_flag("--best-by", "METRIC").may_change();

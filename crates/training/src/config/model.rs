@@ -75,9 +75,9 @@ declarations! {
         /// Maximum number of tokens of a source or target.
         max_len: usize, size().derived();
         /// Number of distances that relative positions tell apart.
-        relative_buckets: usize, size();
+        relative_buckets: usize, size().needs(Self::positions, "relative");
         /// Distance from which relative positions treat all alike.
-        relative_max_distance: usize, size();
+        relative_max_distance: usize, size().needs(Self::positions, "relative");
         /// Whether embeddings are multiplied by the square root of the width.
         scale_embeddings: bool, switch();
         /// Whether states are divided by the square root of the width before the generator.

@@ -16,7 +16,6 @@ const OF_TEXTS: &[&str] = &[
     "optimization.label_smoothing=0.1",
     "evaluation.best_by=bleu",
     "evaluation.validation_size=2000",
-    "evaluation.test_size=2000",
 ];
 
 /// Presets for texts. Small models are for small data sets. Their batches are small, too, so that an

@@ -81,13 +81,14 @@ pub fn test(
     group: &dyn Collective,
 ) -> Result<TestResult, GenerateError> {
     let (seed, sizes) = (config.seed, &config.evaluation);
-    let examples = dataset.held_out(seed, Split::Test, sizes.test_size);
-    let split = if dataset.held_out(seed, Split::Validation, sizes.test_size) == examples {
-        Split::Validation
+    let of = |split, size| dataset.held_out(seed, split, size);
+    let validation = of(Split::Validation, sizes.validation_size);
+    let tests = of(Split::Test, sizes.test_size);
+    let (split, examples) = if tests == of(Split::Validation, sizes.test_size) {
+        (Split::Validation, validation.clone())
     } else {
-        Split::Test
+        (Split::Test, tests)
     };
-    let validation = dataset.held_out(seed, Split::Validation, sizes.validation_size);
     let (scores, decoded) = Scores::of(model, dataset, &examples, group)?;
     let valid_loss = if validation == examples {
         scores.loss

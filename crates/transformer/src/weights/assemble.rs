@@ -38,11 +38,7 @@ impl Recognised {
         file: &WeightsFile,
         options: &ImportOptions,
     ) -> Result<Stacks, WeightsError> {
-        let written = if self.layout.family().is_own {
-            Stacks::of_metadata(&file.metadata)?
-        } else {
-            None
-        };
+        let written = Stacks::of_metadata(&file.metadata)?;
         let config = written.as_ref().and_then(Stacks::config);
         if let (Some(stacks), None) = (&written, &config) {
             let stacks = stacks.clone().only(self.contents);

@@ -297,7 +297,7 @@ fn shapes(
     }
 }
 
-/// Returns the metadata for a file in the native layout: the configurations of the stacks.
+/// Returns the metadata for a file in any layout: the configurations of the stacks.
 ///
 /// `stacks` is the configuration of a whole model or of a stack. Pass the metadata to
 /// [`to_bytes_with`](super::to_bytes_with). [`import`](super::import) needs no further options for a

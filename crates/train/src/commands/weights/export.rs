@@ -1,6 +1,5 @@
 //! `train export`: write a model's weights for other programs.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,6 @@ use transformer::weights::{
 use transformer::{Choice, TransformerConfig};
 
 use super::error::wrong;
-use super::import::flags_of;
 use super::output_file::{check_output, write};
 use crate::allocator::return_freed_pages;
 use crate::args::flags::fit_flag_of;
@@ -95,12 +93,11 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             unrepresentable(error, able.unwrap_or(Layout::Native))
         })?;
     drop(parameters);
-    let metadata = match layout {
-        native if native.is_native() => weights::metadata(&config),
+    let mut metadata = weights::metadata(&config);
+    if args.folder.is_some() {
         // The library `transformers` requires this entry.
-        _ if args.folder.is_some() => BTreeMap::from([("format".into(), "pt".into())]),
-        _ => Default::default(),
-    };
+        metadata.insert("format".into(), "pt".into());
+    }
     if let Some(folder) = &args.folder {
         let created = fs::create_dir_all(folder);
         created.with_context(|| format!("cannot create {}", folder.display()))?;
@@ -114,16 +111,6 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     ))?;
     if let (Some(folder), Some(run)) = (&args.folder, &run) {
         return write_others(folder, layout, &args.source, run);
-    }
-    if !layout.is_native() {
-        let (heads, dropout, flags) = (config.n_heads, config.dropout, flags_of(&config));
-        let path = training::run::quoted(&path.to_string());
-        output::note(
-            "the file does not have the settings of the model; to import it here again, use",
-        );
-        output::note(&format!(
-            "  train import {path} --layout {layout} --heads {heads} {flags} --dropout {dropout} --output imported.safetensors"
-        ));
     }
     let vocabularies = run.map(|run| run.dataset.codec().vocabularies());
     let model = PythonModel {

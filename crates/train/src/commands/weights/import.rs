@@ -1,6 +1,7 @@
 //! `train import`: import weights of other programs, or of an earlier import.
 
 use std::borrow::Cow;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -227,7 +228,7 @@ fn describe(imported: &Imported) {
 
 /// Returns the flags of `import` for the settings that do not follow from the weights, except
 /// `--heads` and `--dropout`.
-pub(super) fn flags_of(config: &TransformerConfig) -> String {
+fn flags_of(config: &TransformerConfig) -> String {
     let config = serde_json::to_value(config).expect("it is plain data");
     let flags = [
         ModelSettings::norm_placement,
@@ -282,14 +283,14 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
     Ok(config)
 }
 
-/// Creates the folder of a run with a checkpoint of step 0. `with` writes the files of the run's data set.
+/// Creates the folder of a run with a checkpoint of step 0, which is there before the run is. `with`
+/// writes the files of the run's data set.
 fn save(
     folder: &Path,
     config: &RunConfig,
     parameters: &Parameters,
     with: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let mut folder = RunFolder::create_with(Some(folder), config, with)?;
     let state = TrainingState {
         seed: config.seed,
         threads: rayon::current_num_threads(),
@@ -299,13 +300,17 @@ fn save(
     };
     let none = Parameters::new();
     let state = serde_json::to_vec_pretty(&state)?;
-    let config = serde_json::to_vec_pretty(config)?;
+    let settings = serde_json::to_vec_pretty(config)?;
     let files = [
         (checkpoint::MODEL, Content::Parameters(parameters)),
         (checkpoint::OPTIMIZER, Content::Parameters(&none)),
         (checkpoint::STATE, Content::Bytes(&state)),
-        (checkpoint::CONFIG, Content::Bytes(&config)),
+        (checkpoint::CONFIG, Content::Bytes(&settings)),
     ];
-    Checkpoints::of(folder.path()).save(0, &files)?;
+    let mut folder = RunFolder::create_with(Some(folder), config, |run| {
+        let checkpoints = Checkpoints::of(run);
+        let saved = checkpoints.save(0, &files).and_then(|_| with(run));
+        saved.inspect_err(|_| _ = fs::remove_dir_all(checkpoints.folder()))
+    })?;
     folder.record_import()
 }
