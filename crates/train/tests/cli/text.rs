@@ -83,7 +83,7 @@ fn every_form_of_a_corpus_gives_the_same_run() {
     let summary = json(&path.join("run-2/summary.json"));
     assert_eq!(
         (&summary["split"], &summary["sequences"]),
-        (&"validation".into(), &7.into())
+        (&"validation".into(), &20.into())
     );
     assert!(seen[0] == seen[1] && seen[0] == seen[2], "{seen:?}");
 }
