@@ -161,7 +161,7 @@ fn masks_and_positions_of_another_length_are_refused() {
     let attention = attention.init_self_attention(&device).unwrap();
     let check = |run: &dyn Fn(), expected: &str| {
         let run = std::panic::AssertUnwindSafe(run);
-        let panic = std::panic::catch_unwind(|| run()).expect_err("it must not fit");
+        let panic = std::panic::catch_unwind(run).expect_err("it must not fit");
         let message = panic.downcast_ref::<String>().unwrap();
         assert!(message.contains(expected), "{message}");
     };
