@@ -119,13 +119,24 @@ impl AttentionMask {
         }
     }
 
-    /// Creates a mask from a tensor in which `true` marks a visible key, as in many PyTorch models.
+    /// Creates a mask from a tensor in which `true` marks a visible key, as in many PyTorch models and
+    /// in the `attention_mask` of Hugging Face transformers.
     ///
     /// # Shapes
     ///
-    /// - visible: `[B or 1, H or 1, T or 1, S]`, `true` = visible
-    pub fn from_visible(visible: Tensor<4, Bool>) -> Self {
-        Self::from_blocked(visible.bool_not())
+    /// - visible: `[B, S]` or `[B or 1, H or 1, T or 1, S]`, `true` = visible
+    ///
+    /// # Panics
+    ///
+    /// If the tensor has neither two nor four dimensions.
+    pub fn from_visible<const D: usize>(visible: Tensor<D, Bool>) -> Self {
+        let dims = visible.dims();
+        let shape = match dims[..] {
+            [batch, keys] => [batch, 1, 1, keys],
+            [batch, heads, queries, keys] => [batch, heads, queries, keys],
+            _ => panic!("a mask has 2 or 4 dimensions, but visible keys are {dims:?}"),
+        };
+        Self::from_blocked(visible.bool_not().reshape(shape))
     }
 
     /// Returns the mask without autodiff.
@@ -201,7 +212,7 @@ impl AttentionMask {
 
 impl From<Tensor<2, Bool>> for AttentionMask {
     /// Creates a mask from a padding mask `[B, S]` in which `true` is padding, as burn-nn's
-    /// encoders take it.
+    /// encoders take it. The opposite is [`AttentionMask::from_visible`].
     fn from(padding: Tensor<2, Bool>) -> Self {
         let [batch, length] = padding.dims();
         Self::from_blocked(padding.reshape([batch, 1, 1, length]))
@@ -229,6 +240,8 @@ mod tests {
             AttentionMask::of_lengths_within(&[3, 1, 0], 3, &device),
             AttentionMask::padding(&ids, 0),
             AttentionMask::from(padding.clone()),
+            AttentionMask::from_visible(padding.clone().bool_not()),
+            AttentionMask::from_visible(padding.clone().bool_not().reshape([3, 1, 1, 3])),
         ] {
             let blocked = mask.blocked().clone().reshape([3, 3]);
             assert_eq!(blocked.into_data(), padding.to_data());

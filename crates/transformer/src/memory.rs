@@ -4,7 +4,7 @@
 use burn::tensor::Tensor;
 
 use crate::attention::cache::KeyValueCache;
-use crate::attention::index::{SourceRows, TargetIndex, TokenRows, index_tensor};
+use crate::attention::index::{SourceRows, TargetIndex, TokenRows};
 use crate::attention::multi_head::CrossAttention;
 use crate::mask::AttentionMask;
 use crate::position::PositionTerm;
@@ -20,19 +20,6 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Returns the memory of the given sources, in this order: a source may be there several times.
-    ///
-    /// # Panics
-    ///
-    /// Burn panics if a source does not exist.
-    pub fn select(&self, sources: &[usize]) -> Self {
-        let rows = index_tensor(sources.iter().copied(), &self.states.device());
-        Self {
-            mask: self.mask.as_ref().map(|mask| mask.select(rows.clone())),
-            states: self.states.clone().select(0, rows),
-        }
-    }
-
     /// Returns the memory without autodiff.
     pub(crate) fn inner(self) -> Self {
         Self {
@@ -67,22 +54,48 @@ pub struct LayerCache {
     /// Keys and values of the memory, `[B, S, 2 G, K]`; `None` before the first pass, and without
     /// cross-attention.
     cross_attention: Option<Tensor<4>>,
+    /// Source of each target; `None` until targets branch.
+    sources: Option<Vec<u32>>,
 }
 
 impl LayerCache {
-    /// Lets target `i` of the next call continue target `parents[i]` of the latest one: a target may
-    /// have several continuations, or none. The keys and values of targets and memory are copied.
-    /// The next call takes [`Memory::select`] of the same `parents`.
+    /// Returns the number of tokens of each target.
+    pub fn len(&self) -> usize {
+        self.self_attention.len()
+    }
+
+    /// Returns whether there are no tokens.
+    pub fn is_empty(&self) -> bool {
+        self.self_attention.is_empty()
+    }
+
+    /// Lets target `i` of the next call continue target `parents[i]` of the latest one, or, before the
+    /// first call, belong to source `parents[i]`. A target may have several continuations, or none.
+    ///
+    /// The keys and values of the targets' tokens are copied. The memory stays that of the sources,
+    /// as it was.
     ///
     /// # Panics
     ///
-    /// If a parent does not exist.
+    /// If a parent target does not exist. If a parent source does not exist, the next call may panic.
     pub fn branch(&mut self, parents: &[usize]) {
         self.self_attention.branch(parents);
-        self.cross_attention = self.cross_attention.take().map(|packed| {
-            let rows = index_tensor(parents.iter().copied(), &packed.device());
-            packed.select(0, rows)
+        let sources = parents.iter().map(|&parent| match &self.sources {
+            Some(sources) => sources[parent],
+            None => parent as u32,
         });
+        self.sources = Some(sources.collect());
+    }
+
+    /// Returns the sources of the targets in a call with `memory`.
+    pub(crate) fn index(&self, memory: Option<&Memory>) -> TargetIndex {
+        let sources = self.sources.as_ref().zip(memory);
+        let sources = sources
+            .map(|(sources, memory)| SourceRows::new(sources.clone(), memory.states.dims()[0]));
+        TargetIndex {
+            tokens: None,
+            sources,
+        }
     }
 
     /// Returns the keys and values of the memory, `[B, S, 2 G, K]`. The first call computes them.
@@ -147,6 +160,7 @@ impl DecoderCache {
         let layer = LayerCache {
             self_attention: KeyValueCache::with_capacity(max_rows, max_length),
             cross_attention: None,
+            sources: None,
         };
         Self {
             layers: vec![layer; n_layers],

@@ -1224,6 +1224,10 @@ fn new_tokens_are_limited_for_each_prompt() {
     let decoder = decoder.init_seeded(1, &device).unwrap();
     let prompts = [vec![5, 6], vec![7, 8, 9, 10], vec![3]];
     let config = GenerateConfig::new(6).with_max_new_tokens(Some(3));
+    // The model's `max_len` limits targets, too.
+    let most = GenerateConfig::new(usize::MAX).with_max_new_tokens(Some(usize::MAX));
+    let longest = decoder.complete(None, &[[5, 6]], &most).unwrap();
+    assert_eq!(Some(longest[0][0].tokens.len()), decoder.max_len());
     for method in [Method::Greedy, beam(3, LengthPenalty::Average)] {
         let config = config.clone().with_method(method);
         let found = decoder.complete(None, &prompts, &config).unwrap();

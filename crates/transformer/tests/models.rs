@@ -861,6 +861,42 @@ fn a_layer_that_the_file_lacks_is_missing_and_not_a_bias_of_zeros() {
     let error = rules.read(&file, &attention).unwrap_err().to_string();
     assert!(error.starts_with("has no tensor "), "{error}");
     assert!(error.contains("k.weight"), "{error}");
+    let error = rules.linear("layer.{i}.x", "x").read(&file, &attention);
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "is read with a rule from layer.{i}.x.weight to x.weight, but {i} must be in both names or in none"
+    );
+}
+
+#[test]
+fn rules_read_the_attention_of_pytorch() {
+    let device = Device::flex();
+    let attention = AttentionConfig::new(4, 2);
+    let attention = attention.init_self_attention(&device).unwrap();
+    let mut theirs = Parameters::new();
+    let values = |n: usize| (0..n).map(|x| x as f32).collect::<Vec<_>>();
+    for (name, shape) in [
+        ("in_proj_weight", vec![12, 4]),
+        ("in_proj_bias", vec![12]),
+        ("out_proj.weight", vec![4, 4]),
+        ("out_proj.bias", vec![4]),
+    ] {
+        let n = shape.iter().product();
+        theirs.insert(format!("attn.{name}"), TensorData::new(values(n), shape));
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), to_bytes(&theirs).unwrap()).unwrap();
+    let rules = Rules::new()
+        .within("attn.", "")
+        .linear("in_proj_{p}", "w_qkv")
+        .linear("out_proj", "w_o");
+    let file = WeightsFile::open(file.path()).unwrap();
+    let read = parameters(&rules.read(&file, &attention).unwrap());
+    let weight = read["w_qkv.weight"].as_slice::<f32>().unwrap();
+    // Row 1 has the second inputs of all outputs.
+    let expected: Vec<f32> = (0..12).map(|output| (4 * output + 1) as f32).collect();
+    assert_eq!(weight[12..24], expected);
+    assert_eq!(read["w_qkv.bias"].as_slice::<f32>().unwrap(), values(12));
 }
 
 /// Whisper's keys have no bias: the part of the packed bias is zeros.

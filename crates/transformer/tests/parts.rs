@@ -3,7 +3,7 @@
 
 use burn::module::Module;
 use burn::tensor::{Device, Distribution, Int, Tensor, TensorData};
-use transformer::attention::attention_weights;
+use transformer::attention::{KeyValueCache, attention_weights};
 use transformer::generate::GenerateConfig;
 use transformer::position::{
     Alibi, AttentionPosition, LearnedEncoding, RelativeBias, RotaryEncoding,
@@ -105,10 +105,10 @@ fn targets_of_a_layer_branch_as_those_of_a_decoder() {
     };
     let mut whole = decoder.new_cache();
     let mut caches = [LayerCache::default(), LayerCache::default()];
-    let mut own_memory = memory.clone();
-    // The parents of the targets of each step, and the number of its tokens.
+    // The parents of the targets of each step, and the number of its tokens. The first targets belong
+    // to sources.
     for (step, (parents, length)) in [
-        (vec![0, 1], 2),
+        (vec![1, 0, 1], 2),
         (vec![1, 0, 1], 1),
         (vec![2, 0], 3),
         (vec![1], 1),
@@ -117,17 +117,14 @@ fn targets_of_a_layer_branch_as_those_of_a_decoder() {
     .enumerate()
     {
         let past = whole.len();
-        if step > 0 {
-            whole.branch(&parents);
-            caches.iter_mut().for_each(|cache| cache.branch(&parents));
-            own_memory = own_memory.select(&parents);
-        }
+        whole.branch(&parents);
+        caches.iter_mut().for_each(|cache| cache.branch(&parents));
         let x = vectors([parents.len(), length, 16], &device);
         let mask = AttentionMask::causal_after(past, length, &device);
         let position = position.forward(past, length);
         let mut own = x.clone();
         for (layer, cache) in decoder.layers.iter().zip(&mut caches) {
-            own = layer.forward(own, Some(&mask), Some(&position), &own_memory, cache);
+            own = layer.forward(own, Some(&mask), Some(&position), &memory, cache);
         }
         let own = decoder.final_norm.as_ref().unwrap().forward(own);
         let expected = decoder.forward_layers(x, &memory, &mut whole);
@@ -181,6 +178,19 @@ fn masks_and_positions_of_another_length_are_refused() {
     let rotation = AttentionPosition::from(rotary).forward(2, 1);
     let rotated = || drop(attention.forward(x(), None, Some(&rotation)));
     check(&rotated, expected);
+    // A rotation of the first token, for the second one of a cache.
+    let rotary = AttentionPosition::from(RotaryEncoding::new(20, 4, 10_000.0, &device));
+    let late = || {
+        let mut cache = KeyValueCache::default();
+        for _ in 0..2 {
+            let x = vectors([2, 1, 16], &device);
+            attention.forward_cached(x, None, Some(&rotary.forward(0, 1)), &mut cache);
+        }
+    };
+    check(
+        &late,
+        "the rotation is one after 0 tokens, but the cache has 1",
+    );
     let bias = AttentionPosition::from(Alibi::new(4, &device)).forward(0, 1);
     let biased = || drop(attention.forward(x(), None, Some(&bias)));
     let expected = "the bias of positions is [1, 4, 1, 1], but the scores need [1, 4, 5, 5]";

@@ -52,7 +52,7 @@ impl KeyValueCache {
     /// If the cache has another number of targets.
     pub(crate) fn check_targets(&self, targets: usize) {
         assert!(
-            self.is_empty() || self.rows == targets,
+            self.rows == 0 || self.rows == targets,
             "there are {targets} targets, but the cache has {}",
             self.rows
         );

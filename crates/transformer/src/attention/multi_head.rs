@@ -181,6 +181,13 @@ impl SelfAttention {
         let (n_heads, of_keys) = (self.n_heads, self.n_kv_heads);
         let mut packed = split_heads(linear(&self.w_qkv, x), n_heads + 2 * of_keys);
         if let Some(PositionTerm::Rotation(rotation)) = position {
+            if let Some((cache, _)) = &cache {
+                let (past, held) = (rotation.past, cache.len());
+                assert_eq!(
+                    past, held,
+                    "the rotation is one after {past} tokens, but the cache has {held}"
+                );
+            }
             let n_rotated = n_heads + of_keys;
             let rotated = packed.clone().narrow(2, 0, n_rotated).swap_dims(1, 2);
             let rotated = rotation.apply(rotated).swap_dims(1, 2);

@@ -3,7 +3,6 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use crate::attention::index::TargetIndex;
 use crate::attention::{CrossAttention, SelfAttention};
 use crate::config::LayerConfig;
 use crate::error::ConfigError;
@@ -85,13 +84,14 @@ impl DecoderLayer {
     /// - position: that of `T` tokens after `L - T` earlier ones, from
     ///   [`AttentionPosition::forward`](crate::position::AttentionPosition::forward); `None`
     ///   without positions in attention
-    /// - memory: states `[B, S, D]`; `None` for a layer without cross-attention
+    /// - memory: states `[B, S, D]`, or `[N, S, D]` for `N` sources after [`LayerCache::branch`];
+    ///   `None` for a layer without cross-attention
     /// - output: `[B, T, D]`
     ///
     /// # Panics
     ///
     /// If a layer with cross-attention gets no memory, a layer without it gets a memory, the memory
-    /// does not have `B` sources, or `B` or the shape of the memory are not those of earlier calls
+    /// does not have `B` sources and targets have not branched, or `B` or the shape of the memory are not those of earlier calls
     /// with the cache. Another memory of the same shape is not noticed: it needs a new cache.
     pub fn forward<'a>(
         &self,
@@ -102,12 +102,13 @@ impl DecoderLayer {
         cache: &mut LayerCache,
     ) -> Tensor<3> {
         cache.self_attention.check_targets(x.dims()[0]);
+        let memory = memory.into();
         let step = DecoderPass {
             mask,
             position,
-            index: TargetIndex::default(),
+            index: cache.index(memory),
         };
-        self.run(x.into(), &step, memory.into(), cache, None).sum()
+        self.run(x.into(), &step, memory, cache, None).sum()
     }
 
     pub(super) fn run(

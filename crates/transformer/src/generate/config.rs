@@ -146,7 +146,8 @@ pub struct GenerateConfig {
     /// Id of the end symbol, the token that ends a target. With `None`, the default, targets end at
     /// their maximum length, or earlier if every next token is banned.
     pub eos_id: Option<u32>,
-    /// Maximum number of tokens in a target, including the end symbol.
+    /// Maximum number of tokens in a target, including the end symbol. It must not exceed the model's
+    /// `max_len`, which limits targets anyway if `max_new_tokens` is given.
     pub max_length: usize,
     /// Minimum number of tokens in a target before its end symbol. If `min_length` equals
     /// `max_length`, the end symbol is never generated, except by `force_end`.

@@ -194,12 +194,11 @@ impl Decoder {
         prefixes: Vec<Vec<u32>>,
         config: &GenerateConfig,
     ) -> Result<Generation<'_>, GenerateError> {
-        let attends = self.layers[0].cross_attention.is_some();
-        assert_eq!(
-            attends,
-            memory.is_some(),
-            "a decoder with cross-attention needs a memory, and one without it takes none"
-        );
+        match (self.config().cross_attention, &memory) {
+            (true, None) => panic!("this decoder has cross-attention and needs a memory"),
+            (false, Some(_)) => panic!("this decoder has no cross-attention and takes no memory"),
+            _ => {}
+        }
         if let Some(memory) = &memory {
             let (sources, prompts) = (memory.states.dims()[0], prefixes.len());
             assert_eq!(
@@ -207,15 +206,19 @@ impl Decoder {
                 "the memory has {sources} sources, but there are {prompts} prompts"
             );
         }
+        let mut config = config.clone();
         if let Some(max_len) = self.max_len()
             && config.max_length > max_len
         {
             let expected = format!("at most the model's max_len ({max_len})");
-            return Err(ConfigError::new("max_length", config.max_length, expected).into());
+            if config.max_new_tokens.is_none() {
+                return Err(ConfigError::new("max_length", config.max_length, expected).into());
+            }
+            config.max_length = max_len;
         }
         let max_rows = prefixes.len().saturating_mul(config.rows_per_source());
         let session = DecoderSession::new(self, memory, max_rows, config.max_length);
-        Search::new(session, prefixes, config.clone())
+        Search::new(session, prefixes, config)
     }
 }
 

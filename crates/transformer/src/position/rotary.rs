@@ -55,6 +55,7 @@ impl RotaryEncoding {
     /// If `offset + length` exceeds `max_len`, or `length` is 0.
     pub fn forward(&self, offset: usize, length: usize) -> Rotation {
         Rotation {
+            past: offset,
             cos: rows(self.cos.clone(), offset, length).unsqueeze(),
             sin: rows(self.sin.clone(), offset, length).unsqueeze(),
         }
@@ -69,6 +70,8 @@ impl RotaryEncoding {
 /// Cosines and sines of the rotation angles of consecutive positions, `[1, 1, T, K/2]` each.
 #[derive(Clone, Debug)]
 pub struct Rotation {
+    /// Number of positions before these.
+    pub(crate) past: usize,
     cos: Tensor<4>,
     sin: Tensor<4>,
 }

@@ -14,5 +14,9 @@ pub(super) fn rows(table: Tensor<2>, offset: usize, length: usize) -> Tensor<2> 
         "positions {offset}..{} exceed max_len ({max_len}): build the model with a larger max_len",
         offset + length
     );
+    assert!(
+        length > 0,
+        "there are no tokens: a sequence needs at least one position"
+    );
     table.narrow(0, offset, length)
 }

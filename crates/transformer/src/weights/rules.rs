@@ -106,7 +106,8 @@ impl Rules {
     }
 
     /// Adds the rules for weight and bias of a linear layer, whose weight is `[out, in]` in the
-    /// file, as in PyTorch. The names lack `.weight` and `.bias`.
+    /// file, as in PyTorch. The names lack `.weight` and `.bias`, unless `theirs` has `{p}` where one
+    /// of the two words stands, as in `self_attn.in_proj_{p}` of PyTorch's attention.
     pub fn linear(self, theirs: &str, ours: &str) -> Self {
         self.packed(&[theirs], ours)
     }
@@ -121,7 +122,7 @@ impl Rules {
                     count: 1,
                     of: theirs.len(),
                 };
-                let (name, ours) = (format!("{name}.{end}"), format!("{ours}.{end}"));
+                let (name, ours) = (with_end(name, end), format!("{ours}.{end}"));
                 self.add(&[&name], &ours, kind, [Part::WHOLE, part]);
             }
         }
@@ -172,10 +173,10 @@ impl Rules {
     }
 
     /// Adds the rules for a linear layer that is `part` of one in the file, under one of several
-    /// names. In `theirs`, `{p}` stands for `weight` or `bias`.
+    /// names.
     pub(super) fn part(mut self, theirs: &[&str], ours: &str, part: Part) -> Self {
         for (end, kind) in LINEAR {
-            let theirs: Vec<String> = theirs.iter().map(|name| name.replace("{p}", end)).collect();
+            let theirs: Vec<String> = theirs.iter().map(|name| with_end(name, end)).collect();
             let theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
             self.add(&theirs, &format!("{ours}.{end}"), kind, [part, Part::WHOLE]);
         }
@@ -302,6 +303,15 @@ impl Rules {
                 .replace(".beta", ".gamma");
             !is_there(&rule.ours) && !is_there(&needs)
         };
+        let is_numbered = |name: &str| name.contains("{i}");
+        let is_malformed = |rule: &&Rule| is_numbered(&rule.theirs[0]) != is_numbered(&rule.ours);
+        if let Some(Rule { theirs, ours, .. }) = self.all.iter().find(is_malformed) {
+            let what = format!(
+                "is read with a rule from {} to {ours}, but {{i}} must be in both names or in none",
+                theirs[0]
+            );
+            return Err(WeightsError::File(what));
+        }
         match self.all.iter().find(has_none) {
             None => Ok(()),
             Some(Rule { theirs, ours, .. }) => Err(WeightsError::File(format!(
@@ -331,6 +341,15 @@ impl Rules {
             return Err(WeightsError::File(what));
         }
         Ok((&self.all[index..][..parts], number))
+    }
+}
+
+/// Returns the name of a linear layer's `weight` or `bias` in the file.
+fn with_end(theirs: &str, end: &str) -> String {
+    if theirs.contains("{p}") {
+        theirs.replace("{p}", end)
+    } else {
+        format!("{theirs}.{end}")
     }
 }
 
