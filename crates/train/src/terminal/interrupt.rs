@@ -149,7 +149,7 @@ mod signals {
     use std::io;
     use std::thread;
 
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXCPU};
     use signal_hook::iterator::Signals;
     use signal_hook::low_level::signal_name;
 
@@ -161,7 +161,7 @@ mod signals {
         // non-interactive shells do for background processes.
         let has_nohup = ignores(&status, SIGHUP);
         let hang_up = (!has_nohup).then_some(SIGHUP);
-        let mut signals = Signals::new([SIGINT, SIGTERM].into_iter().chain(hang_up))?;
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGXCPU].into_iter().chain(hang_up))?;
         let forward = move || signals.forever().filter_map(signal_name).for_each(receive);
         thread::Builder::new()
             .name("signals".into())

@@ -62,7 +62,9 @@ pub fn visible(text: &str) -> String {
 fn escaped(text: &str, kept: &[char]) -> String {
     let mut visible = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() && !kept.contains(&c) {
+        // These turn the direction of what follows, so that a name could look like another one.
+        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if turns || c.is_control() && !kept.contains(&c) {
             write!(visible, "\\u{:04x}", u32::from(c)).expect("a string can be written");
         } else {
             visible.push(c);
@@ -230,6 +232,13 @@ fn beside_bar<T>(write: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn characters_that_a_terminal_obeys_are_visible() {
+        let text = "a\u{1b}[2Jb\u{202e}c\u{2066}d é 日本";
+        let expected = "a\\u001b[2Jb\\u202ec\\u2066d é 日本";
+        assert_eq!(visible(text), expected);
+    }
 
     #[test]
     fn lines_are_broken_at_spaces() {

@@ -89,6 +89,14 @@ fn a_pytorch_file_is_converted_to_the_native_layout() {
         ],
         [&Value::from(3), &Value::from("gelu")]
     );
+    // A file with infinite elements could not be read again.
+    let mut bytes = std::fs::read(folder.join("own.safetensors")).unwrap();
+    let last = bytes.len() - size_of::<f32>();
+    bytes[last..].copy_from_slice(&1e6f32.to_le_bytes());
+    std::fs::write(folder.join("large.safetensors"), bytes).unwrap();
+    let half = "import large.safetensors --output large_half.safetensors --dtype f16 -q";
+    rejected(folder, half, &["--dtype f16: makes 1 element of "]);
+    assert!(!folder.join("large_half.safetensors").exists());
     let line = run(
         folder,
         "export own.safetensors --layout paper --output back.safetensors",

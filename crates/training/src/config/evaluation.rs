@@ -16,12 +16,12 @@ settings! {
         /// but at most 5000.
         every: Option<usize> = None, whole(1, MANY).flag("--eval-every", "STEPS").may_change();
         /// Sequences of the validation split in an evaluation.
-        validation_size: usize = 500, whole(1, 1_000_000).may_change();
+        validation_size: usize = 500, whole(1, 1_000_000);
         /// Test sequences that are decoded after training.
         test_size: usize = 1000, whole(1, 1_000_000).of(Tasks::Synthetic("use evaluation.validation_size")).may_change();
         /// Metric that decides which evaluation is the best, and so which checkpoint is the run's model;
         /// with --target, exact match decides.
-        best_by: BestBy = BestBy::Loss, choice(BestBy::choices).rare_flag("--best-by", "METRIC").may_change();
+        best_by: BestBy = BestBy::Loss, choice(BestBy::choices).rare_flag("--best-by", "METRIC");
         /// Exact match on the validation split at which training ends, such as 0.99.
         target: Option<f64> = None, number("an exact match above 0 and at most 1", |x| x > 0.0 && x <= 1.0)
             .flag("--target", "EXACT_MATCH").of(Tasks::Synthetic("texts have many correct outputs")).may_change();

@@ -287,6 +287,8 @@ fn settings_that_the_checkpoint_depends_on_are_fixed() {
         ("optimization.ema", json!(0.5)),
         ("optimization.label_smoothing", json!(0.5)),
         ("optimization.lora", json!({"rank": 1, "alpha": 1.0})),
+        ("evaluation.best_by", json!("exact_match")),
+        ("evaluation.validation_size", json!(9)),
         ("execution.precision", json!("bf16")),
         ("execution.fused", json!(false)),
         ("execution.loss_chunk", json!(9)),

@@ -15,7 +15,6 @@ use transformer::weights::{self, Dtype, Parameters, dequantize};
 
 use crate::args::folder_of;
 use crate::number::{bytes, counted};
-use crate::terminal::output;
 
 /// Rejects a path that is not that of a regular file, whose folder does not exist, or that is a
 /// run's own. Also rejects an existing file unless `force` is true.
@@ -37,8 +36,7 @@ pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
 /// Writes parameters to a file, and returns the size of the file as text.
 ///
 /// If the write fails, no partial file is left. A symbolic link is followed. If `dtype` is `None`,
-/// quantised matrices stay quantised, and other parameters are written in f32. Prints a warning
-/// about elements that become infinite in f16.
+/// quantised matrices stay quantised, and other parameters are written in f32.
 pub(super) fn write(
     path: &Path,
     parameters: &Parameters,
@@ -57,7 +55,7 @@ pub(super) fn write(
         }
     };
     if dtype == Some(Dtype::F16) {
-        warn_of_infinite(&parameters);
+        check_f16(&parameters)?;
     }
     let dtype = dtype.unwrap_or_default();
     let written = write_whole_by(path, |file| -> Result<()> {
@@ -71,15 +69,16 @@ pub(super) fn write(
     Ok(bytes(about.len() as usize))
 }
 
-fn warn_of_infinite(parameters: &Parameters) {
+/// Rejects elements that would become infinite: the file could not be read again.
+fn check_f16(parameters: &Parameters) -> Result<(), UsageError> {
     for (name, data) in parameters {
         let too_large = |x: &f32| x.is_finite() && x.abs() >= 65_520.0;
         let count = data.iter::<f32>().filter(too_large).count();
         if count > 0 {
-            output::warn(&format!(
-                "{name}: f16 makes {} infinite; --dtype bf16 or f32",
-                counted(count, "element")
-            ));
+            let elements = counted(count, "element");
+            let what = format!("makes {elements} of {name} infinite; use bf16 or f32");
+            return Err(UsageError::new("--dtype", "f16", what));
         }
     }
+    Ok(())
 }
