@@ -146,7 +146,8 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// If `B` is not that of earlier calls with the cache.
+    /// If `B` is not that of earlier calls with the cache, or rotary positions are not those after its
+    /// tokens.
     pub fn forward_cached(
         &self,
         x: Tensor<3>,

@@ -97,7 +97,7 @@ fn read(fields: &mut Fields, _: &str) -> Result<Described, WeightsError> {
         n_encoder_layers: fields.required("encoder_layers")?,
         n_decoder_layers: fields.required("decoder_layers")?,
         d_head: d_model / n_decoder_heads.max(1),
-        mel_bins: Some(fields.required("num_mel_bins")?),
+        mel_bins: fields.optional("num_mel_bins")?,
         max_lens: Some([
             fields.required("max_source_positions")?,
             fields.required("max_target_positions")?,
