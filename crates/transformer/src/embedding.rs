@@ -106,7 +106,8 @@ impl InputLayer {
     ) -> Tensor<3> {
         let mut x = self.scaled(table, ids.clone());
         if let Some(position) = &self.position {
-            x = x + position.of_tokens(ids, offset);
+            let encoding = position.of_tokens(ids, offset).cast(x.dtype());
+            x = x + encoding;
         }
         self.finish(x)
     }
@@ -157,6 +158,7 @@ impl InputLayer {
                     width, d_model,
                     "the vectors are [{batch}, {length}, {width}], but positions are [{length}, {d_model}]"
                 );
+                let encoding = encoding.cast(x.dtype());
                 x + encoding.unsqueeze()
             }
             None => x,

@@ -8,7 +8,7 @@ use std::sync::Once;
 
 use burn::module::Param;
 use burn::nn::{Embedding, Linear};
-use burn::tensor::{Device, Distribution, Tensor, TensorData};
+use burn::tensor::{Device, Distribution, FloatDType, Tensor, TensorData};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -37,7 +37,7 @@ impl<'a> Init<'a> {
 
     /// Creates an initialiser whose draws depend only on `seed`.
     pub fn seeded(seed: u64, device: &'a Device) -> Self {
-        warn_of_slow_features(device);
+        warn_of_slow_devices(device);
         Self {
             device,
             rng: Some(ChaCha8Rng::seed_from_u64(seed)),
@@ -51,7 +51,7 @@ impl<'a> Init<'a> {
     /// expanded to its shape. It takes almost no memory on backends that expand without a copy,
     /// such as flex.
     pub fn zeros(device: &'a Device) -> Self {
-        warn_of_slow_features(device);
+        warn_of_slow_devices(device);
         Self {
             device,
             rng: None,
@@ -162,18 +162,26 @@ impl<'a> Init<'a> {
     }
 }
 
-/// Says once, on standard error, which feature of this crate is missing for the device's fast paths.
-/// A build has no other way to notice: Burn's features are not visible to this crate.
-fn warn_of_slow_features(device: &Device) {
-    static ONCE: Once = Once::new();
+/// Says once, on standard error, what keeps a device from its fast paths: a missing feature of this
+/// crate, or half precision on flex. A build has no other way to notice: Burn's features are not
+/// visible to this crate.
+fn warn_of_slow_devices(device: &Device) {
+    static ONCE: [Once; 3] = [const { Once::new() }; 3];
     let has = [cfg!(feature = "flex"), cfg!(feature = "autodiff")];
     let is_flex = format!("{device:?}").contains("Flex");
-    if let Some(feature) = missing_feature(has, is_flex, device.is_autodiff()) {
-        ONCE.call_once(|| {
+    let say = |index: usize, what: &str| {
+        ONCE[index].call_once(|| {
             eprintln!(
-                "transformer: without this crate's feature `{feature}`, a model on this device is several times slower"
+                "transformer: {what}, a model on this device is slower, by up to several times"
             );
         });
+    };
+    if let Some(feature) = missing_feature(has, is_flex, device.is_autodiff()) {
+        let index = usize::from(feature == "autodiff");
+        say(index, &format!("without this crate's feature `{feature}`"));
+    }
+    if is_flex && device.settings().float_dtype != FloatDType::F32 {
+        say(2, "in another precision than f32");
     }
 }
 

@@ -48,7 +48,8 @@ impl AttentionMask {
     ///
     /// - lengths: number of tokens of each of the `B` rows, without padding
     /// - mask: `[B, 1, 1, S]`, `true` = blocked; `S` is the largest length, at least 1, as in
-    ///   [`pad_sequences`](crate::pad_sequences)
+    ///   [`pad_sequences`](crate::pad_sequences). For sequences that are padded further, use
+    ///   [`of_lengths_within`](Self::of_lengths_within).
     pub fn of_lengths(lengths: &[usize], device: &Device) -> Self {
         let longest = lengths.iter().copied().max().unwrap_or(0);
         Self::of_lengths_within(lengths, longest.max(1), device)

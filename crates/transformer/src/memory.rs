@@ -77,7 +77,7 @@ impl LayerCache {
     ///
     /// # Panics
     ///
-    /// If a parent target does not exist. If a parent source does not exist, the next call may panic.
+    /// If a parent target does not exist. If a parent source does not exist, the next call panics.
     pub fn branch(&mut self, parents: &[usize]) {
         self.self_attention.branch(parents);
         let sources = parents.iter().map(|&parent| match &self.sources {
@@ -190,8 +190,7 @@ impl DecoderCache {
     ///
     /// # Panics
     ///
-    /// If a parent target does not exist. If a parent source does not exist, the next step may
-    /// panic.
+    /// If a parent target does not exist. If a parent source does not exist, the next step panics.
     pub fn branch(&mut self, parents: &[usize]) {
         let targets = self.targets;
         assert!(

@@ -897,6 +897,23 @@ fn rules_read_the_attention_of_pytorch() {
     let expected: Vec<f32> = (0..12).map(|output| (4 * output + 1) as f32).collect();
     assert_eq!(weight[12..24], expected);
     assert_eq!(read["w_qkv.bias"].as_slice::<f32>().unwrap(), values(12));
+
+    // Cross-attention has the queries in a layer of their own.
+    let cross = AttentionConfig::new(4, 2).init_cross_attention(&device);
+    let rules = Rules::new()
+        .within("attn.", "")
+        .split("in_proj_{p}", &[("w_q", 1), ("w_kv", 2)])
+        .linear("out_proj", "w_o");
+    let read = parameters(&rules.read(&file, &cross.unwrap()).unwrap());
+    for (name, outputs) in [("w_q", 0..4), ("w_kv", 4..12)] {
+        let weight = read[&format!("{name}.weight")].as_slice::<f32>().unwrap();
+        assert_eq!(
+            weight[outputs.len()..][..outputs.len()],
+            expected[outputs.clone()]
+        );
+        let bias = read[&format!("{name}.bias")].as_slice::<f32>().unwrap();
+        assert_eq!(bias, &values(12)[outputs]);
+    }
 }
 
 /// Whisper's keys have no bias: the part of the packed bias is zeros.

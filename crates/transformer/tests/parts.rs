@@ -1,8 +1,8 @@
 //! Tests of parts that are built and used alone: stacks of one's own, stacks that differ, encoders
 //! of vectors, and files of them.
 
-use burn::module::Module;
-use burn::tensor::{Device, Distribution, Int, Tensor, TensorData};
+use burn::module::{Module, ModuleMapper, Param};
+use burn::tensor::{Device, Distribution, FloatDType, Int, Tensor, TensorData};
 use transformer::attention::{KeyValueCache, attention_weights};
 use transformer::generate::GenerateConfig;
 use transformer::position::{
@@ -393,18 +393,26 @@ fn files_that_do_not_fit_are_refused() {
     let (mut encoder, _) = mixed(&device);
     let tensors = weights::to_bytes(&parameters(&encoder)).unwrap();
     std::fs::write(&path, tensors).unwrap();
-    let error = load::<Encoder>(&path, &device).unwrap_err().to_string();
-    assert!(
-        error.starts_with("has no configuration of the encoder"),
-        "{error}"
-    );
+    let refused = |error: weights::WeightsError, what: &str| {
+        let expected = format!("{}: {what}", path.display());
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    };
+    let error = load::<Encoder>(&path, &device).unwrap_err();
+    refused(error, "has no configuration of the encoder: read it with");
     save(&path, &encoder).unwrap();
-    let error = load::<Decoder>(&path, &device).unwrap_err().to_string();
-    assert!(
-        error.starts_with("has no configuration of the decoder"),
-        "{error}"
-    );
+    let error = load::<Decoder>(&path, &device).unwrap_err();
+    refused(error, "has the encoder of a model only, not its decoder");
     let before = std::fs::read(&path).unwrap();
+    let config = EncoderConfig::new(16, 24, 2, 1).with_positions(Positions::Rotary);
+    let mut rotary = config.init(&device).unwrap();
+    rotary.layers[0].feed_forward.dropout.prob = 0.5;
+    save(folder.path().join("other"), &rotary).unwrap();
+    rotary.attention_position = Some(RotaryEncoding::new(5000, 8, 500_000.0, &device).into());
+    let error = save(&path, &rotary).unwrap_err();
+    refused(
+        error,
+        "cannot hold this model: it has `base: 500000.0` where its configuration says `base: 10000.0`",
+    );
     encoder.layers.pop();
     let error = save(&path, &encoder).unwrap_err().to_string();
     assert!(error.contains("layers.2."), "{error}");
@@ -445,6 +453,50 @@ fn parts_are_trained_moved_and_cloned_with_the_module_that_holds_them() {
     let valid = encoder.valid();
     assert_eq!(valid.config(), encoder.config());
     assert_eq!(encoder.clone().num_params(), encoder.num_params());
+}
+
+/// Casts every floating-point parameter.
+struct CastTo(FloatDType);
+
+impl ModuleMapper for CastTo {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        param.map(|tensor| tensor.cast(self.0))
+    }
+}
+
+#[test]
+fn positions_have_the_precision_of_a_module_that_was_cast() {
+    let device = Device::flex();
+    let ids = Tensor::<2, Int>::from_data([[3, 4, 5], [6, 7, 1]], &device);
+    let kinds = [Positions::Sinusoidal, Positions::SinusoidalFairseq];
+    for kind in kinds.into_iter().chain(IN_ATTENTION) {
+        let config = DecoderConfig::new(11, 16, 24, 4, 2).with_positions(kind);
+        let decoder = config
+            .with_cross_attention(false)
+            .init_seeded(1, &device)
+            .unwrap();
+        let logits = |decoder: &Decoder| {
+            let logits = decoder.forward(ids.clone(), None, &mut decoder.new_cache());
+            logits.cast(FloatDType::F32)
+        };
+        let exact = logits(&decoder);
+        for precision in [FloatDType::F16, FloatDType::BF16] {
+            let found = logits(&decoder.clone().map(&mut CastTo(precision)));
+            let difference = (found - exact.clone()).abs().max().into_scalar::<f32>();
+            assert!(difference < 0.1, "{kind}, {precision:?}: {difference}");
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "the targets belong to the sources [0, 2], but the memory has 2")]
+fn a_target_of_a_source_that_is_not_there_is_refused() {
+    let device = Device::flex();
+    let (_, decoder) = mixed(&device);
+    let memory = Memory::from(vectors([2, 5, 16], &device));
+    let mut cache = decoder.new_cache();
+    cache.branch(&[0, 2]);
+    decoder.forward(Tensor::zeros([2, 1], &device), &memory, &mut cache);
 }
 
 #[test]

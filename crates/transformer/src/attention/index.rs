@@ -86,7 +86,15 @@ pub(crate) struct TargetGroups {
 
 impl SourceRows {
     /// Creates the index from the source of each target, `[R]`, as an index in `0..n_sources`.
+    ///
+    /// # Panics
+    ///
+    /// If a source does not exist.
     pub fn new(rows: Vec<u32>, n_sources: usize) -> Self {
+        assert!(
+            rows.iter().all(|&source| (source as usize) < n_sources),
+            "the targets belong to the sources {rows:?}, but the memory has {n_sources}"
+        );
         Self {
             rows,
             n_sources,

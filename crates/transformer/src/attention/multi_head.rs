@@ -179,7 +179,7 @@ impl SelfAttention {
         cache: Option<(&mut KeyValueCache, &TargetIndex)>,
         keep_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
-        let (n_heads, of_keys) = (self.n_heads, self.n_kv_heads);
+        let (n_heads, of_keys, precision) = (self.n_heads, self.n_kv_heads, x.dtype());
         let mut packed = split_heads(linear(&self.w_qkv, x), n_heads + 2 * of_keys);
         if let Some(PositionTerm::Rotation(rotation)) = position {
             if let Some((cache, _)) = &cache {
@@ -211,7 +211,7 @@ impl SelfAttention {
             }
         }
         let bias = match position {
-            Some(PositionTerm::Bias(bias)) => Some(bias.clone()),
+            Some(PositionTerm::Bias(bias)) => Some(bias.clone().cast(precision)),
             _ => None,
         };
         let terms = ScoreTerms {

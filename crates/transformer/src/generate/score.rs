@@ -1,11 +1,15 @@
 //! Probabilities and alignments of given targets.
 
+use std::borrow::Cow;
+
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 
 use super::error::GenerateError;
+use crate::decoder::Decoder;
 use crate::dropout::without_dropout;
 use crate::error::{ConfigError, InputError};
+use crate::memory::Memory;
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
 
@@ -16,6 +20,78 @@ pub struct TargetScore {
     pub token_log_probabilities: Vec<f32>,
     /// Sum of `token_log_probabilities`.
     pub log_probability: f64,
+}
+
+impl Decoder {
+    /// Returns the log-probability of each sequence: of its tokens after the first, each given those
+    /// before it and the memory.
+    ///
+    /// Begin and end symbols are tokens of a sequence like others. The perplexity of a text is
+    /// `exp(-log_probability / token_log_probabilities.len())`.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::DecoderConfig;
+    ///
+    /// let config = DecoderConfig::new(20, 16, 32, 2, 1).with_cross_attention(false);
+    /// let language_model = config.init_seeded(1, &Device::flex())?;
+    ///
+    /// let scores = language_model.score(None, &[vec![5, 6, 7], vec![8, 9]])?;
+    /// assert_eq!(scores[0].token_log_probabilities.len(), 2); // tokens 6 and 7
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// There is no sequence, the decoder cannot process one, or a log-probability is NaN.
+    ///
+    /// # Panics
+    ///
+    /// If a decoder with cross-attention gets no memory, or a decoder without it gets a memory, or
+    /// the memory has not one source for each sequence.
+    pub fn score<'a>(
+        &self,
+        memory: impl Into<Option<&'a Memory>>,
+        sequences: &[impl AsRef<[u32]>],
+    ) -> Result<Vec<TargetScore>, GenerateError> {
+        let sequences: Vec<&[u32]> = sequences.iter().map(AsRef::as_ref).collect();
+        // The last token is not read, only predicted.
+        let inputs = sequences.iter().map(|it| &it[..it.len().saturating_sub(1)]);
+        let inputs: Vec<&[u32]> = inputs.collect();
+        let max_len = self.max_len().unwrap_or(usize::MAX);
+        check_sequences(&sequences, self.vocab_size(), usize::MAX)?;
+        check_sequences(&inputs, self.vocab_size(), max_len)?;
+        let device = self.input.table().device();
+        let decoder = without_dropout(self, &device);
+        let mut memory: Option<Cow<Memory>> = memory.into().map(Cow::Borrowed);
+        if device.is_autodiff() {
+            memory = memory.map(|memory| Cow::Owned(memory.into_owned().inner()));
+        }
+        let ids = pad_sequences(&inputs, 0, &decoder.input.table().device());
+        let logits = decoder.forward(ids, memory.as_deref(), &mut decoder.new_cache());
+        let [_, length, vocab_size] = logits.dims();
+        let data = log_softmax(logits, 2).into_data();
+        let log_probabilities: Vec<f32> = data.iter::<f32>().collect();
+        let rows = log_probabilities.chunks(length * vocab_size);
+        let score = |(sequence, (row, tokens)): (usize, (&[f32], &&[u32]))| {
+            let token_log_probabilities: Vec<f32> = row
+                .chunks(vocab_size)
+                .zip(tokens.iter().skip(1))
+                .map(|(position, &label)| position[label as usize])
+                .collect();
+            if let Some(position) = token_log_probabilities.iter().position(|x| x.is_nan()) {
+                return Err(GenerateError::NotFinite { sequence, position });
+            }
+            let log_probability = token_log_probabilities
+                .iter()
+                .fold(0.0, |sum, &x| sum + f64::from(x));
+            Ok(TargetScore {
+                token_log_probabilities,
+                log_probability,
+            })
+        };
+        rows.zip(&sequences).enumerate().map(score).collect()
+    }
 }
 
 impl Transformer {
@@ -58,35 +134,19 @@ impl Transformer {
             let expected = format!("less than the vocabulary size ({vocab_size})");
             return Err(ConfigError::new("eos_id", id, expected).into());
         }
-        let inputs = self.shifted(sources, targets, bos_id, eos_id.is_some())?;
+        self.shifted(sources, targets, bos_id, eos_id.is_some())?;
         let model = without_dropout(self, &self.device());
         let memory = model.encode_checked(sources)?;
-        let ids = pad_sequences(&inputs, 0, &model.device());
-        let logits = model.decode(ids, &memory, &mut model.new_cache());
-        let [_, length, vocab_size] = logits.dims();
-        let data = log_softmax(logits, 2).into_data();
-        let log_probabilities: Vec<f32> = data.iter::<f32>().collect();
-        let rows = log_probabilities.chunks(length * vocab_size);
-        let score = |(sequence, (row, target)): (usize, (&[f32], &[u32]))| {
-            let labels = target.iter().copied().chain(eos_id);
-            let token_log_probabilities: Vec<f32> = row
-                .chunks(vocab_size)
-                .zip(labels)
-                .map(|(position, label)| position[label as usize])
-                .collect();
-            if let Some(position) = token_log_probabilities.iter().position(|x| x.is_nan()) {
-                return Err(GenerateError::NotFinite { sequence, position });
-            }
-            let log_probability = token_log_probabilities
-                .iter()
-                .fold(0.0, |sum, &x| sum + f64::from(x));
-            Ok(TargetScore {
-                token_log_probabilities,
-                log_probability,
-            })
-        };
-        let targets = targets.iter().map(AsRef::as_ref);
-        rows.zip(targets).enumerate().map(score).collect()
+        let whole = targets.iter().map(|target| {
+            let target = target.as_ref().iter().copied();
+            std::iter::once(bos_id)
+                .chain(target)
+                .chain(eos_id)
+                .collect()
+        });
+        model
+            .decoder
+            .score(&memory, &whole.collect::<Vec<Vec<u32>>>())
     }
 
     /// Returns the alignment of each target with its source: cross-attention weights, averaged over

@@ -19,6 +19,7 @@ use super::table::rows;
 pub struct RotaryEncoding {
     cos: Tensor<2>,
     sin: Tensor<2>,
+    base: f64,
 }
 
 impl RotaryEncoding {
@@ -45,6 +46,7 @@ impl RotaryEncoding {
         Self {
             cos: table(f64::cos),
             sin: table(f64::sin),
+            base,
         }
     }
 
@@ -96,9 +98,9 @@ impl Rotation {
             [t, k],
             "the rotation is one of {length} positions and heads of width {width}, but there are {t} tokens and heads of width {k}"
         );
+        let [cos, sin] = [&self.cos, &self.sin].map(|table| table.clone().cast(x.dtype()));
         let first = x.clone().narrow(3, 0, pairs);
         let second = x.narrow(3, pairs, pairs);
-        let (cos, sin) = (self.cos.clone(), self.sin.clone());
         Tensor::cat(
             vec![
                 first.clone() * cos.clone() - second.clone() * sin.clone(),

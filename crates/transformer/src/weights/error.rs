@@ -6,7 +6,8 @@ use crate::error::ConfigError;
 /// An error in a file of weights, or parameters that do not fit a module.
 ///
 /// Messages about a file do not name the file, so that the caller can put a name before them, as in
-/// `NAME: is empty`.
+/// `NAME: is empty`. Only [`save`](super::save()) and [`load`](super::load()) name it: see
+/// [`Path`](Self::Path).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightsError {
@@ -16,6 +17,14 @@ pub enum WeightsError {
     /// The file is not a PyTorch checkpoint, is damaged, or is larger than a limit allows.
     #[error("is not a PyTorch checkpoint that can be read ({0})")]
     PyTorch(String),
+    /// An error of the file at a path.
+    #[error("{}: {error}", path.display())]
+    Path {
+        /// Path of the file.
+        path: std::path::PathBuf,
+        /// The error.
+        error: Box<Self>,
+    },
     /// Any other error of a file, described by this message.
     #[error("{0}")]
     File(String),
@@ -124,6 +133,12 @@ impl WeightsError {
     pub(super) fn unused<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
         let (name, others) = first_few(names);
         Self::Unused { name, others }
+    }
+
+    /// Returns the error of the file at `path`.
+    pub(super) fn at(self, path: &std::path::Path) -> Self {
+        let (path, error) = (path.into(), Box::new(self));
+        Self::Path { path, error }
     }
 
     /// Returns the error about a file that cannot be read.

@@ -112,6 +112,27 @@ impl Rules {
         self.packed(&[theirs], ours)
     }
 
+    /// Adds the rules for linear layers that are side by side in one of the file, each with its share
+    /// of the outputs, in this order. `theirs` is as in [`linear`](Self::linear).
+    ///
+    /// ```
+    /// # use transformer::weights::Rules;
+    /// // PyTorch's attention packs queries, keys and values; a memory has only keys and values.
+    /// let rules = Rules::new()
+    ///     .within("layers.{i}.multihead_attn.", "layers.{i}.cross_attention.")
+    ///     .split("in_proj_{p}", &[("w_q", 1), ("w_kv", 2)])
+    ///     .linear("out_proj", "w_o");
+    /// ```
+    pub fn split(mut self, theirs: &str, ours: &[(&str, usize)]) -> Self {
+        let of = ours.iter().map(|(_, share)| share).sum();
+        let mut first = 0;
+        for &(name, count) in ours {
+            self = self.part(&[theirs], name, Part { first, count, of });
+            first += count;
+        }
+        self
+    }
+
     /// Adds the rules for a linear layer that consists of several layers of the file, side by side,
     /// such as queries, keys and values. The names lack `.weight` and `.bias`.
     pub fn packed(mut self, theirs: &[&str], ours: &str) -> Self {
@@ -376,7 +397,10 @@ fn assemble_parts(
         let shape_of = |name: &String| file.tensors().get(name).map(|info| &info.shape);
         let of_weight = || shape_of(&name.replace(".bias", ".weight"));
         let count = match info.map(|info| &info.shape).or_else(of_weight) {
-            Some(found) if rule.kind != Kind::Same => found.first().copied().unwrap_or(1),
+            Some(found) if rule.kind != Kind::Same => {
+                let Part { count, of, .. } = rule.their_part;
+                found.first().copied().unwrap_or(1) * count / of
+            }
             _ => width,
         };
         let Some(info) = info else {

@@ -1,6 +1,7 @@
 //! Files of whole modules: parameters and configuration together.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -26,9 +27,9 @@ pub trait Saved: Module + sealed::Configured {}
 impl<M: Module + sealed::Configured> Saved for M {}
 
 mod sealed {
-    use super::{BTreeMap, Device, WeightsError};
+    use super::{BTreeMap, Device, Display, WeightsError};
 
-    pub trait Configured: Sized {
+    pub trait Configured: Sized + Display {
         /// Name of the stack; `None` for a whole model.
         const STACK: Option<&'static str>;
 
@@ -50,7 +51,7 @@ impl Configured for Encoder {
     }
 
     fn zeros(about: &BTreeMap<String, String>, device: &Device) -> Result<Self, WeightsError> {
-        let config: EncoderConfig = stack(about, ENCODER)?.ok_or_else(|| lacks("encoder"))?;
+        let config: EncoderConfig = stack(about, ENCODER)?.ok_or_else(|| lacks(about, ENCODER))?;
         config.validate().map_err(WeightsError::Config)?;
         Ok(Self::build(&config, &mut Init::zeros(device)))
     }
@@ -64,7 +65,7 @@ impl Configured for Decoder {
     }
 
     fn zeros(about: &BTreeMap<String, String>, device: &Device) -> Result<Self, WeightsError> {
-        let config: DecoderConfig = stack(about, DECODER)?.ok_or_else(|| lacks("decoder"))?;
+        let config: DecoderConfig = stack(about, DECODER)?.ok_or_else(|| lacks(about, DECODER))?;
         config.validate().map_err(WeightsError::Config)?;
         Ok(Self::build(&config, &mut Init::zeros(device)))
     }
@@ -87,10 +88,17 @@ impl Configured for Transformer {
     }
 }
 
-fn lacks(stack: &str) -> WeightsError {
-    WeightsError::File(format!(
-        "has no configuration of the {stack}: read it with `weights::import`, which recognises other files"
-    ))
+/// Returns the error about a file of this metadata that does not describe `stack`.
+fn lacks(about: &BTreeMap<String, String>, stack: &str) -> WeightsError {
+    let other = [ENCODER, DECODER]
+        .into_iter()
+        .find(|key| about.contains_key(*key));
+    WeightsError::File(match other {
+        Some(other) => format!("has the {other} of a model only, not its {stack}"),
+        None => format!(
+            "has no configuration of the {stack}: read it with `weights::import`, which recognises other files"
+        ),
+    })
 }
 
 /// Saves a model with its configuration, for [`load`].
@@ -121,21 +129,19 @@ fn lacks(stack: &str) -> WeightsError {
 ///
 /// The file cannot be written. A matrix is quantised in another way than by
 /// [`quantize_int8`](super::quantize_int8()). The module was changed after it was built, so that its
-/// parameters are not those of its configuration; other changes, such as another dropout, are not
-/// saved.
+/// configuration does not describe it; only another dropout is no error, and not saved.
 pub fn save<M: Saved>(path: impl AsRef<Path>, model: &M) -> Result<(), WeightsError> {
+    let path = path.as_ref();
+    write_model(path, model).map_err(|error| error.at(path))
+}
+
+fn write_model<M: Saved>(path: &Path, model: &M) -> Result<(), WeightsError> {
     let about = model.describe();
     let device = model.devices().into_iter().next().unwrap_or_default();
-    let expected = shapes(&M::zeros(&about, &device.inner())?);
-    let own = shapes(model);
-    let differs = |(name, shape): &(&String, &Vec<usize>)| own.get(*name) != Some(shape);
-    let first = expected.iter().find(differs);
-    let first = first.map(|(name, _)| name);
-    let first = first.or_else(|| own.keys().find(|name| !expected.contains_key(*name)));
-    if let Some(name) = first {
-        let what = format!(
-            "cannot hold this model: its parameter {name} is not that of its configuration, which was changed after it was built"
-        );
+    let built = M::zeros(&about, &device.inner())?;
+    if let Some(what) = changed(model, &built) {
+        let what =
+            format!("cannot hold this model: it has {what}, and was changed after it was built");
         return Err(WeightsError::File(what));
     }
     let mut values = parameters(model);
@@ -144,9 +150,29 @@ pub fn save<M: Saved>(path: impl AsRef<Path>, model: &M) -> Result<(), WeightsEr
             *data = data.clone().convert::<f32>();
         }
     }
-    replace(path.as_ref(), |file| {
-        write(file, &values, Dtype::F32, &about)
-    })
+    replace(path, |file| write(file, &values, Dtype::F32, &about))
+}
+
+/// Returns what a model has that is not that of its configuration, from which `built` was made; `None`
+/// if a file of parameters and configuration describes the model.
+fn changed<M: Module + Display>(model: &M, built: &M) -> Option<String> {
+    let (own, expected) = (shapes(model), shapes(built));
+    let differs = |name: &&String| own.get(*name) != expected.get(*name);
+    if let Some(name) = own.keys().chain(expected.keys()).find(differs) {
+        return Some(format!(
+            "a parameter {name} that is not that of its configuration"
+        ));
+    }
+    // Burn's display has the rest: activations, norms, heads and positions.
+    let [own, expected] = [model, built].map(|module| module.to_string());
+    let lines = |text: &'_ str| -> Vec<String> {
+        let lines = text.lines().map(str::trim);
+        let lines = lines.filter(|line| !line.starts_with("dropout:"));
+        lines.map(String::from).collect()
+    };
+    let mut pairs = lines(&own).into_iter().zip(lines(&expected));
+    let (own, expected) = pairs.find(|(own, expected)| own != expected)?;
+    Some(format!("`{own}` where its configuration says `{expected}`"))
 }
 
 /// Writes a file beside `path` that then replaces the file at `path`.
@@ -189,6 +215,11 @@ fn replace(
 /// The file cannot be read, has no configuration of such a module, or its tensors do not fit the
 /// configuration or have elements that are infinite or NaN.
 pub fn load<M: Saved>(path: impl AsRef<Path>, device: &Device) -> Result<M, WeightsError> {
+    let path = path.as_ref();
+    read_model(path, device).map_err(|error| error.at(path))
+}
+
+fn read_model<M: Saved>(path: &Path, device: &Device) -> Result<M, WeightsError> {
     let file = WeightsFile::open(path)?;
     check_sizes(&file)?;
     let empty = M::zeros(file.metadata(), device)?;
