@@ -246,7 +246,7 @@ fn a_run_is_evaluated_on_the_pairs_that_it_was_validated_with() {
         fs::write(&file, format!("{empty}\n{long}\n{text}")).unwrap();
     }
     for (name, more, pairs) in [
-        ("drop", "", 20),
+        ("drop", "", 21),
         ("cut", "--overlong cut", 21),
         ("few", "--set evaluation.validation_size=5", 5),
     ] {

@@ -14,7 +14,7 @@ use crate::setting::{
 };
 
 choices! {
-    /// What happens to pairs in which the source or the target has too many tokens.
+    /// What happens to training pairs in which the source or the target has too many tokens.
     pub enum Overlong {
         /// Skip such pairs.
         Drop = "drop",
@@ -44,7 +44,7 @@ settings! {
         pretrained: Option<PretrainedConfig> = None, group_of(PretrainedSettings::SETTINGS);
         /// Maximum tokens of a source and of a target.
         max_length: Sides<usize> = Sides { source: 256, target: 256 }, whole(1, 100_000).flag("--max-length", "N");
-        /// Treatment of pairs with a side longer than its maximum.
+        /// Treatment of training pairs with a side longer than its maximum.
         overlong: Overlong = Overlong::Drop, choice(Overlong::choices).rare_flag("--overlong", "WHAT");
         /// Maximum tokens of each side of a batch of several pairs, padding included (text only).
         batch_tokens: usize = 0, whole(1, 100_000_000).flag("--batch-tokens", "N");
@@ -71,12 +71,21 @@ impl TextConfig {
         }
     }
 
-    /// Returns the options for reading the corpora.
+    /// Returns the options for reading the training corpus.
     pub(crate) fn read_options(&self) -> ReadOptions {
         ReadOptions {
             lossy: self.lossy,
             truncates: self.overlong == Overlong::Cut,
             keeps_empty: false,
+        }
+    }
+
+    /// Returns the options for reading the validation corpus, of which no long pair is skipped.
+    pub(super) fn validation_options(&self) -> ReadOptions {
+        let truncates = true;
+        ReadOptions {
+            truncates,
+            ..self.read_options()
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
     BatchPlan, Corpus, CorpusStats, EpochOrder, Overlong, Pair, TextConfig, TokenCache,
     TokenizerPair,
 };
-use crate::data::{Codec, Dataset, Decoded, Example, Limits, Sides, Split, TextScores};
+use crate::data::{Codec, Dataset, Decoded, Example, Limits, Split, TextScores};
 use crate::error::UsageError;
 use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
 use crate::notes;
@@ -85,8 +85,9 @@ impl ParallelDataset {
         self.validation(n, HeldOut::of(config)?.as_ref(), false)
     }
 
-    /// Returns the pairs for validation and their examples: the first, at most `n`, that are not
-    /// skipped. If `is_new`, says which pairs are not used.
+    /// Returns the first `n` pairs for validation and their examples. Long ones are truncated, never
+    /// skipped, so that runs with other lengths or tokenisers are scored on the same references. If
+    /// `is_new`, says which pairs are not used or truncated.
     pub(super) fn validation(
         &self,
         n: usize,
@@ -94,10 +95,8 @@ impl ParallelDataset {
         is_new: bool,
     ) -> Result<Vec<(Pair, Example)>, UsageError> {
         let (config, corpus) = (&self.config, self.config.validated_corpus());
-        let mut file = match held_out {
-            Some(_) => None,
-            None => Some(corpus.read(config.read_options())?),
-        };
+        let read = || corpus.read(config.validation_options());
+        let mut file = held_out.is_none().then(read).transpose()?;
         let held_out_pairs = held_out.into_iter().flat_map(|chosen| chosen.pairs.clone());
         let mut pairs = held_out_pairs.map(Ok).chain(file.iter_mut().flatten());
         let (mut chosen, mut long) = (Vec::new(), 0);
@@ -105,11 +104,8 @@ impl ParallelDataset {
             && let Some(pair) = pairs.next().transpose()?
         {
             let ids = self.tokenizers.encode(&pair);
-            let is_long = config.is_overlong(ids.each_ref().map(Vec::len));
-            long += usize::from(is_long);
-            if !is_long || config.overlong == Overlong::Cut {
-                chosen.push((pair, self.example(ids)));
-            }
+            long += usize::from(config.is_overlong(ids.each_ref().map(Vec::len)));
+            chosen.push((pair, self.example(ids)));
         }
         if is_new {
             let rest = pairs.try_fold(0, |count, pair| pair.map(|_| count + 1))?;
@@ -119,18 +115,17 @@ impl ParallelDataset {
             if let Some(file) = &file {
                 note_stats(corpus, &file.stats());
             }
-            note_long(config, long, "pairs for validation");
+            note_long(config, Overlong::Cut, long, "pairs for validation");
             if rest > 0 {
                 let (path, all) = (corpus.source.display(), chosen.len() + rest);
                 let what = format!("only the first {n} of {all} pairs are used for validation");
                 notes::note(&format!("{path}: {what}"));
             }
         }
-        match (chosen.is_empty(), long) {
-            (false, _) => Ok(chosen),
-            (true, 0) => Err(wrong(&corpus.source, "has no pair to validate with")),
-            (true, _) => Err(too_long(corpus, config.max_length, " to validate with")),
+        if chosen.is_empty() {
+            return Err(wrong(&corpus.source, "has no pair to validate with"));
         }
+        Ok(chosen)
     }
 }
 
@@ -238,17 +233,9 @@ impl Dataset for ParallelDataset {
     }
 }
 
-/// Returns the error for a corpus of which no pair can be used, because sources or targets have
-/// more than `most` tokens. `purpose` ends the message.
-pub(super) fn too_long(corpus: &Corpus, most: Sides<usize>, purpose: &str) -> UsageError {
-    let path = TextConfig::max_length.name();
-    let expected = format!("has no pair of at most {path} ({most}) tokens{purpose}");
-    wrong(&corpus.source, expected)
-}
-
-pub(super) fn note_long(config: &TextConfig, long: usize, pairs: &str) {
+pub(super) fn note_long(config: &TextConfig, overlong: Overlong, long: usize, pairs: &str) {
     if long > 0 {
-        let done = match config.overlong {
+        let done = match overlong {
             Overlong::Drop => "skipped",
             Overlong::Cut => "truncated",
         };

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use anyhow::{Context, Result};
 
 use super::cache_folder::lock;
-use super::dataset::{Corpora, note_long, note_stats, too_long};
+use super::dataset::{Corpora, note_long, note_stats};
 use super::fingerprints::Fingerprints;
 use super::held_out::HeldOut;
 use super::lines::{check_regular, wrong};
@@ -31,7 +31,7 @@ impl ParallelDataset {
         // Quick checks come before the slow work.
         config.files().try_for_each(check_regular)?;
         if config.has_validation_corpus() {
-            for pair in config.valid.read(config.read_options())? {
+            for pair in config.valid.read(config.validation_options())? {
                 pair?;
             }
         }
@@ -130,7 +130,12 @@ impl ParallelDataset {
         let is_long = |pair: &u32| config.is_overlong(cache.lengths(*pair as usize));
         let is_held_out = |pair: u32| held_out.is_some_and(|chosen| chosen.has(pair.into()));
         let long = (0..pairs).filter(is_long).count();
-        note_long(config, long, &format!("of {} pairs", grouped(pairs)));
+        note_long(
+            config,
+            config.overlong,
+            long,
+            &format!("of {} pairs", grouped(pairs)),
+        );
         let ends = tokenizers[0].suffix().len();
         // Returns the numbers of tokens that the model reads: of the source with its suffix,
         // usually an end symbol, and of the target with its begin symbol.
@@ -142,11 +147,12 @@ impl ParallelDataset {
         let kept = (0..pairs).filter(|pair| is_kept(pair) && !is_held_out(*pair));
         let plan = BatchPlan::new(kept, lengths, config.batch_tokens);
         if plan.batches() == 0 {
-            let error = match pairs {
-                0 => wrong(&config.train.source, "has no pair with text on both sides"),
-                _ => too_long(&config.train, config.max_length, ""),
+            let (name, most) = (TextConfig::max_length.name(), config.max_length);
+            let expected = match pairs {
+                0 => "has no pair with text on both sides".into(),
+                _ => format!("has no pair of at most {name} ({most}) tokens"),
             };
-            return Err(error.into());
+            return Err(wrong(&config.train.source, expected).into());
         }
         let [source_size, target_size] = tokenizers.map(|tokenizer| grouped(tokenizer.vocab_size));
         let [kept, batches] = [plan.pairs(), plan.batches()].map(grouped);
