@@ -8,10 +8,8 @@ use std::ops::RangeInclusive;
 
 use burn::tensor::Device;
 use rand::RngExt;
-use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::{Alphabet, Codec, DataConfig, DataRng, Example, SyntheticTask};
-use training::evaluation;
 use training::run::RunFolder;
 use training::trainer::{Ending, Trainer};
 
@@ -69,8 +67,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Ending::Done(trained) = trainer.train(&mut ())? else {
         unreachable!("nothing stops the run");
     };
-    let test = evaluation::test(&trained.model, &task, &config, &Alone)?;
-    let summary = trained.summary(&config, &test);
+    let test = trained.test()?;
+    let summary = trained.summary(&test);
 
     for decoded in &test.decoded[..3] {
         let word = task.0.decode_source(&decoded.example.source);

@@ -11,7 +11,6 @@ use std::path::Path;
 use burn::tensor::Device;
 use training::collective::{self, Collective};
 use training::config::RunConfig;
-use training::evaluation;
 use training::run::{Event, Observer, RunFolder};
 use training::trainer::{Ending, Trainer};
 
@@ -59,8 +58,8 @@ fn train(group: &dyn Collective) -> Result<(), Box<dyn Error>> {
         unreachable!("nothing stops the run");
     };
     // Each process decodes a part of the test sequences and gets the result for all of them.
-    let test = evaluation::test(&trained.model, dataset, &config, group)?;
-    let summary = trained.summary(&config, &test);
+    let test = trained.test()?;
+    let summary = trained.summary(&test);
     trained.folder.finish(&summary)?;
     if group.is_first() {
         let (processes, exact_match) = (group.size(), test.exact_match);

@@ -9,11 +9,9 @@ use std::error::Error;
 use std::fs;
 
 use burn::tensor::Device;
-use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::parallel::{TextConfig, TokenizerKind};
 use training::data::{self, DataConfig};
-use training::evaluation;
 use training::run::RunFolder;
 use training::trainer::{Ending, Trainer};
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
@@ -96,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{:12} {}", codec.target_token(id), cells(tenths.collect()));
     }
 
-    let test = evaluation::test(model, dataset.as_ref(), &config, &Alone)?;
+    let test = trained.test()?;
     let bleu = test.texts.map_or(0.0, |scores| scores.bleu);
     println!("\nBLEU {bleu:.1} on 100 unseen sentences");
     fs::remove_dir_all(&folder)?;

@@ -31,10 +31,8 @@
 //!
 //! use burn::tensor::Device;
 //! use rand::RngExt;
-//! use training::collective::Alone;
 //! use training::config::RunConfig;
 //! use training::data::{Alphabet, DataConfig, DataRng, SyntheticTask};
-//! use training::evaluation;
 //! use training::run::RunFolder;
 //! use training::trainer::{Ending, Trainer};
 //!
@@ -70,9 +68,9 @@
 //! let folder = RunFolder::create(Some(&path), &config)?; // `None` for runs/first-letter-N
 //! let trainer = Trainer::new(&config, &task, &Device::flex(), folder)?;
 //! if let Ending::Done(finished) = trainer.train(&mut ())? {
-//!     let test = evaluation::test(&finished.model, &task, &config, &Alone)?;
+//!     let test = finished.test()?;
 //!     println!("{:.3} of {} words are correct", test.exact_match, test.decoded.len());
-//!     let summary = finished.summary(&config, &test);
+//!     let summary = finished.summary(&test);
 //!     finished.folder.finish(&summary)?;
 //! }
 //! # Ok::<(), anyhow::Error>(())

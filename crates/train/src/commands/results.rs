@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::Result;
 use burn::module::Module;
 use console::{StyledObject, style};
-use training::config::RunConfig;
 use training::data::{Dataset, Decoded};
 use training::evaluation::{ByLength, TestResult};
 use training::run::layout::PICTURES;
@@ -14,7 +13,6 @@ use training::run::{LengthsOf, RunData, Summary, TrainingState, add_lengths};
 use training::trainer::Finished;
 
 use super::lengths;
-use crate::group::Group;
 use crate::metric;
 use crate::number::grouped;
 use crate::plot::attention::{attention_maps, example_source};
@@ -30,14 +28,8 @@ const SHOWN: usize = 3;
 /// # Errors
 ///
 /// If stdout or a file of the run cannot be written, or generation fails.
-pub(super) fn report(
-    config: &RunConfig,
-    dataset: &dyn Dataset,
-    group: &Group,
-    finished: &Finished,
-    test: &TestResult,
-    summary: &Summary,
-) -> Result<()> {
+pub(super) fn report(finished: &Finished, test: &TestResult, summary: &Summary) -> Result<()> {
+    let (config, dataset, group) = (finished.config, finished.dataset, finished.group);
     let samples = if output::is_quiet() { 0 } else { SHOWN };
     let [step, sequences] = [summary.model_step, summary.sequences].map(grouped);
     let (steps, seconds) = (grouped(config.optimization.steps), summary.train_seconds);
@@ -65,7 +57,7 @@ pub(super) fn report(
             metric::named("exact_match", summary.exact_match)
         ))?;
     }
-    let (folder, group) = (finished.folder.path(), group.collective());
+    let folder = finished.folder.path();
     let settings = lengths::at_end(config, Some(dataset))?;
     if let (Some(asked), Some(settings)) = (&config.evaluation.by_length, settings) {
         let lengths = &asked.lengths;
@@ -81,13 +73,14 @@ pub(super) fn report(
     }
     output::note("plotting curves and attention ...");
     plot::draw_run(folder)?;
-    draw_attention(config, dataset, finished)
+    draw_attention(finished)
 }
 
 /// Plots the attention weights for one source of the test split. The plots are written to the
 /// folder of the run.
-fn draw_attention(config: &RunConfig, dataset: &dyn Dataset, finished: &Finished) -> Result<()> {
-    let Some(source) = example_source(dataset, config.seed) else {
+fn draw_attention(finished: &Finished) -> Result<()> {
+    let dataset = finished.dataset;
+    let Some(source) = example_source(dataset, finished.config.seed) else {
         return Ok(());
     };
     let folder = finished.folder.path();

@@ -7,7 +7,6 @@ use burn::tensor::Device;
 use training::config::{ModelSettings, RunConfig};
 use training::data::{DataConfig, Dataset, Split};
 use training::error::UsageError;
-use training::evaluation;
 use training::memory::{MachineMemory, TrainingMemory};
 use training::pretrained::{Languages, PretrainedModel};
 use training::run::quoted;
@@ -171,7 +170,7 @@ pub(super) fn train(
     }
     match trainer.train(&mut observers)? {
         Ending::Done(mut finished) => {
-            let tested = test(config, dataset, group, &finished);
+            let tested = test(&finished);
             let summary = tested.inspect_err(|error| finished.folder.record_failure(error))?;
             finished.folder.finish(&summary)?;
             say_what_next(path, &finished.state);
@@ -194,21 +193,19 @@ pub(super) fn train(
 }
 
 /// Tests a trained model, prints the results, and returns them.
-fn test(
-    config: &RunConfig,
-    dataset: &dyn Dataset,
-    group: &Group,
-    finished: &Finished,
-) -> Result<Summary> {
-    let sizes = &config.evaluation;
+fn test(finished: &Finished) -> Result<Summary> {
+    let (config, sizes) = (finished.config, &finished.config.evaluation);
     let (unit, size) = match config.data {
         DataConfig::Text(_) => ("validation pairs", sizes.validation_size),
         _ => ("unseen sequences", sizes.test_size),
     };
-    let sequences = dataset.held_out(config.seed, Split::Test, size).len();
-    output::note(&format!("testing on {} {unit} ...", grouped(sequences)));
-    let test = evaluation::test(&finished.model, dataset, config, group.collective())?;
-    let summary = finished.summary(config, &test);
-    report(config, dataset, group, finished, &test, &summary)?;
+    let sequences = finished.dataset.held_out(config.seed, Split::Test, size);
+    output::note(&format!(
+        "testing on {} {unit} ...",
+        grouped(sequences.len())
+    ));
+    let test = finished.test()?;
+    let summary = finished.summary(&test);
+    report(finished, &test, &summary)?;
     Ok(summary)
 }

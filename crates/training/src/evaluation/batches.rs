@@ -32,9 +32,7 @@ pub(super) fn batches(
 ) -> impl Iterator<Item = Vec<usize>> {
     let lengths = examples.iter().map(|it| [it.source.len(), it.target.len()]);
     let lengths: Vec<[usize; 2]> = lengths.collect();
-    let batches = match size {
-        Some(size) => batches_by_length(&lengths, size, usize::MAX),
-        None => batches_by_length(&lengths, ROWS, NUMBERS / vocab_size),
-    };
+    let (rows, tokens) = size.map_or((ROWS, NUMBERS / vocab_size), |size| (size, usize::MAX));
+    let batches = batches_by_length(&lengths, rows, tokens);
     batches.into_iter().skip(group.rank()).step_by(group.size())
 }

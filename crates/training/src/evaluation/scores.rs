@@ -25,13 +25,12 @@ pub struct Scores {
 impl Scores {
     /// Returns the scores of a model and the greedily decoded outputs. `examples` must be the first
     /// held-out examples of a split, because the reference texts are found by the examples'
-    /// indices. The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is
-    /// the group of a single process.
+    /// indices. The processes of `group` divide the work.
     ///
     /// # Errors
     ///
     /// The same as those of [`decode`](super::decode).
-    pub fn of(
+    pub(crate) fn of(
         model: &Transformer,
         dataset: &dyn Dataset,
         examples: &[Example],
@@ -69,12 +68,12 @@ pub struct TestResult {
 
 /// Evaluates a trained model on the test split of its run, and measures its loss on the validation
 /// split. A data set without a test split is evaluated on its validation split. The processes of
-/// `group` divide the work; [`Alone`](crate::collective::Alone) is the group of a single process.
+/// `group` divide the work.
 ///
 /// # Errors
 ///
 /// The same as those of [`decode`](super::decode).
-pub fn test(
+pub(crate) fn test(
     model: &Transformer,
     dataset: &dyn Dataset,
     config: &RunConfig,

@@ -26,7 +26,7 @@ const READ_AFTER: f64 = 1.0;
 /// What stopped a run, such as `SIGINT`, and the folder of the checkpoint to resume from.
 type Stop = (String, PathBuf);
 
-impl Trainer<'_> {
+impl<'a> Trainer<'a> {
     /// Trains until all steps are taken, training ends early as configured, or the observer stops
     /// the run.
     ///
@@ -36,7 +36,7 @@ impl Trainer<'_> {
     /// ([`DivergedError`](crate::error::DivergedError)), if a validation example does not fit the
     /// model, if the processes of a group differ in their settings, parameters or steps, if the
     /// folder cannot be written, or if the observer returns an error.
-    pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending> {
+    pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<'a>> {
         let fast_paths = self.config.execution.fast_paths();
         match self.train_steps(observer) {
             Ok((Some((by, checkpoint)), _)) => {

@@ -16,7 +16,7 @@ use crate::notes;
 use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
 use crate::run::{Event, Observer, TrainingState, unusable};
 
-impl Trainer<'_> {
+impl<'a> Trainer<'a> {
     /// Returns to the state of a checkpoint of this run.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Trainer<'_> {
     }
 
     /// Returns the finished run. `waited` is the time that this process spent waiting for data.
-    pub(super) fn finish(self, waited: Duration, fast_paths: FastPaths) -> Finished {
+    pub(super) fn finish(self, waited: Duration, fast_paths: FastPaths) -> Finished<'a> {
         let best = self.best_model();
         let has_failed = self.group.any(best.is_err());
         let best = best.unwrap_or_else(|error| {
@@ -149,6 +149,9 @@ impl Trainer<'_> {
             communication: share(self.learner.exchange_seconds),
             state: self.state,
             folder: self.folder,
+            config: self.config,
+            dataset: self.dataset,
+            group: self.group,
             _fast_paths: fast_paths,
         }
     }

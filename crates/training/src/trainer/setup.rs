@@ -25,9 +25,7 @@ use crate::run::{LossScale, RunFolder, TrainingState};
 /// ```
 /// use burn::module::Module;
 /// use burn::tensor::Device;
-/// use training::collective::Alone;
 /// use training::config::RunConfig;
-/// use training::evaluation;
 /// use training::run::RunFolder;
 /// use training::trainer::{Ending, Trainer};
 ///
@@ -45,8 +43,8 @@ use crate::run::{LossScale, RunFolder, TrainingState};
 /// let Ending::Done(finished) = trainer.train(&mut ())? else {
 ///     unreachable!("the observer () stops no run");
 /// };
-/// let test = evaluation::test(&finished.model, dataset.as_ref(), &config, &Alone)?;
-/// let summary = finished.summary(&config, &test);
+/// let test = finished.test()?;
+/// let summary = finished.summary(&test);
 /// finished.folder.finish(&summary)?;
 /// assert_eq!(summary.steps, 3);
 /// # Ok::<(), anyhow::Error>(())
