@@ -308,10 +308,8 @@ pub(crate) fn remove_temporaries(folder: &Path) {
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        None => Ok(()),
-        Some(folder) => sync_folder(&Path::new(".").join(folder)),
-    }
+    let sync = |folder| sync_folder(&Path::new(".").join(folder));
+    path.parent().map_or(Ok(()), sync)
 }
 
 #[cfg(test)]

@@ -149,10 +149,8 @@ impl TrainingMemory {
         } else {
             sources * encoder * (7.0 * d + inner) + targets * decoder * (11.0 * d + inner)
         };
-        let logits = match config.execution.loss_chunk {
-            Some(chunk) => targets.min(chunk as f64),
-            None => targets,
-        };
+        let chunk = config.execution.loss_chunk;
+        let logits = chunk.map_or(targets, |chunk| targets.min(chunk as f64));
         Self {
             state: state as u64,
             batch: (bytes * (kept + logits * model.target_vocab_size as f64)) as u64,

@@ -120,10 +120,8 @@ pub fn recorded_path() -> impl TypedValueParser<Value = String> {
 pub fn run_folder() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| {
         let run = find_run(&path).map_err(|error| error.expected)?;
-        match run_of_checkpoint(&run) {
-            Some(of) => Err(format!("is a checkpoint; name its run, {}", of.display())),
-            None => Ok(run),
-        }
+        let wrong = |of: PathBuf| format!("is a checkpoint; name its run, {}", of.display());
+        run_of_checkpoint(&run).map(wrong).map_or(Ok(run), Err)
     })
 }
 

@@ -13,7 +13,7 @@ use training::data::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
 use training::error::{UsageError, check_bounds};
 use training::setting::{Flag, Kind, Section, Setting, Tasks, on_line, shown};
 
-use super::check::needs;
+use super::check::{needs, reject};
 use super::parse::recorded_path;
 
 /// The headings of the help, in its order, each with the paths that its settings begin with. The
@@ -94,7 +94,8 @@ impl Given {
         RunConfig::of_task(task).expect("the flag has tasks only")
     }
 
-    /// Rejects flags, and settings of `--set`, that need another setting, which `config` does not have.
+    /// Rejects flags, and settings of `--set`, that need another setting, which `config` does not have,
+    /// or that another one replaces.
     ///
     /// # Errors
     ///
@@ -105,7 +106,16 @@ impl Given {
         set: impl Iterator<Item = (&'static Setting, &'a str)>,
     ) -> Result<(), UsageError> {
         let settings = with_sides(&serde_json::to_value(config).expect("it is plain data"));
-        for (setting, value) in self.iter().chain(set) {
+        let given: Vec<_> = self.iter().chain(set).collect();
+        for &(setting, value) in &given {
+            let by = setting.replaced_by.and_then(|by| {
+                let by = |(other, theirs): &&(&Setting, &str)| *other == by && *theirs != "null";
+                given.iter().find(by)
+            });
+            if let Some((by, theirs)) = by {
+                let expected = format!("cannot be set with {} {theirs}", by.name());
+                reject(setting.name(), Some(value), &expected)?;
+            }
             let Some((other, wanted)) = setting.needs else {
                 continue;
             };

@@ -62,7 +62,7 @@ fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<Con
         Err(error) => {
             output::error(&error.to_string());
             if args.keep_going {
-                output::stream(&predictor.rejected(line.number, &error)?)
+                output::stream(&predictor.rejected(line.number, &error))
             } else {
                 Ok(ControlFlow::Continue(()))
             }

@@ -18,7 +18,7 @@ use super::{lengths, translations};
 use crate::args::{EvalArgs, check_generation, reject, set};
 use crate::group::Group;
 use crate::metric;
-use crate::number::short;
+use crate::number::{grouped, short};
 use crate::terminal::output;
 
 /// Scores of a model on a split.
@@ -132,7 +132,7 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
         sequences: examples.len(),
         exact_match: evaluation::exact_match(&decoded),
         token_accuracy: score.token_accuracy,
-        loss: score.loss,
+        loss: translations::finite(score.loss)?,
         beam: config.rows_per_source(),
         seconds: begun.elapsed().as_secs_f64(),
     };
@@ -142,7 +142,7 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
             metric::named("exact_match", evaluation.exact_match),
             metric::named("token_accuracy", score.token_accuracy),
             short(score.loss),
-            examples.len(),
+            grouped(examples.len()),
             evaluation.beam,
             run.step,
             evaluation.seconds

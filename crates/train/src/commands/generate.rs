@@ -263,11 +263,11 @@ fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool)
         };
         match request {
             Ok(Some(request)) => batch.requests.push(request),
-            Ok(None) => batch.others.push((number, predictor.blank(number)?)),
+            Ok(None) => batch.others.push((number, predictor.blank(number))),
             Err(error) if keep_going => {
                 output::error(&error.to_string());
                 batch.wrong += 1;
-                let text = predictor.rejected(number, &error)?;
+                let text = predictor.rejected(number, &error);
                 batch.others.push((number, text));
             }
             Err(error) => batch.end = Some(Err(error)),

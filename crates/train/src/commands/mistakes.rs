@@ -51,10 +51,8 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     let cli = Cli::command();
     let (words, name) = complete(words);
     let command = name.and_then(|name| cli.find_subcommand(name));
-    let help = match command {
-        Some(command) => format!("train {} --help", command.get_name()),
-        None => "train --help".into(),
-    };
+    let of = |command: &clap::Command| format!("train {} --help", command.get_name());
+    let help = command.map_or("train --help".into(), of);
     let mut message = mistake(error);
     if let Some(hint) = hint(error, &cli, command, &words) {
         message += &format!("; {hint}");

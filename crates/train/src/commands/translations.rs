@@ -123,9 +123,9 @@ pub(super) fn run(
         // As in `train generate`, a blank source has a blank output.
         let has_source = |pair: &Pair| !pair.source.trim().is_empty();
         let with_source = chunk.iter().filter(|(pair, _)| has_source(pair));
-        let examples = with_source.map(|(pair, own)| match own {
-            Some(example) => (example.clone(), false),
-            None => example(codec, pair, longest),
+        let examples = with_source.map(|(pair, own)| {
+            let own = own.clone().map(|own| (own, false));
+            own.unwrap_or_else(|| example(codec, pair, longest))
         });
         let (examples, cut): (Vec<Example>, Vec<bool>) = examples.unzip();
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
@@ -173,7 +173,7 @@ pub(super) fn run(
     if tokens == 0 {
         return Err(name(UsageError::new("corpus", shown, "has no source with text")).into());
     }
-    let loss = loss / tokens as f64;
+    let loss = finite(loss / tokens as f64)?;
     let evaluation = Evaluation {
         scores: scorer.scores(),
         loss,
@@ -195,6 +195,15 @@ pub(super) fn run(
             evaluation.seconds
         )
     })
+}
+
+/// Rejects the loss of a model whose logits are beyond f32.
+pub(super) fn finite(loss: f64) -> Result<f64> {
+    anyhow::ensure!(
+        loss.is_finite(),
+        "the loss is {loss}: the logits are too large"
+    );
+    Ok(loss)
 }
 
 /// Changes the subject of an error about a corpus to the flag that names the file.

@@ -17,10 +17,7 @@ pub fn width_of(stream: &console::Term) -> Option<usize> {
 /// Returns whether the terminal cannot move its cursor.
 pub(super) fn is_dumb() -> bool {
     // Windows does not set `TERM`.
-    match variable("TERM") {
-        Some(term) => term == "dumb",
-        None => cfg!(unix),
-    }
+    variable("TERM").map_or(cfg!(unix), |term| term == "dumb")
 }
 
 /// Returns whether the program runs in continuous integration, where a log would keep every redrawn

@@ -26,6 +26,8 @@ fn flags_that_need_another_one_are_rejected_beside_what_excludes_it() {
         fit --train p --valid v --valid-share 0.25 | --valid-share 0.25: is for runs without --valid-source
         fit --train p --valid-target t | --valid-target t: needs --valid-source
         fit --train-target t | --train-target t: needs --train-source
+        fit --learning-rate 0.1 --set optimization.schedule.factor=2 | factor 2: cannot be set with --learning-rate 0.1
+        fit --train p --steps 9 --set optimization.epochs=2 | --steps 9: cannot be set with --epochs 2
         fit --lora-alpha 3 | --lora-alpha 3: needs --lora-rank";
     all_rejected(folder, "", table);
 }

@@ -158,15 +158,15 @@ impl<'a> Predictor<'a> {
                     vec![None; requests.len()]
                 };
                 let outputs = requests.iter().zip(outputs).zip(alignments);
-                outputs
-                    .map(|((request, outputs), all)| self.targets(request, outputs, all))
-                    .collect()
+                let lines =
+                    outputs.map(|((request, outputs), all)| self.targets(request, outputs, all));
+                Ok(lines.collect())
             }
             Work::Score => {
                 let scores = requests.iter().zip(self.score(requests)?);
-                scores
+                Ok(scores
                     .map(|(request, score)| self.score_line(request, &score))
-                    .collect()
+                    .collect())
             }
         }
     }
@@ -361,7 +361,7 @@ impl<'a> Predictor<'a> {
         request: &Request,
         outputs: Vec<Hypothesis>,
         alignments: Option<Vec<Alignment>>,
-    ) -> Result<String> {
+    ) -> String {
         let decode = |ids: &[u32]| self.codec().decode_target(ids);
         if self.is_json {
             let alignments = alignments.into_iter().flatten().map(Some);
@@ -389,15 +389,15 @@ impl<'a> Predictor<'a> {
                 format!("{target}\n")
             }
         };
-        Ok(outputs.iter().map(line).collect())
+        outputs.iter().map(line).collect()
     }
 
     /// Returns the line with the score of a request's target.
-    fn score_line(&self, request: &Request, score: &TargetScore) -> Result<String> {
+    fn score_line(&self, request: &Request, score: &TargetScore) -> String {
         if self.is_json {
             return to_line(&self.score_record(request, Some(score)));
         }
-        Ok(format!("{:.4}\n", score.log_probability))
+        format!("{:.4}\n", score.log_probability)
     }
 
     fn score_record<'b>(&self, request: &'b Request, score: Option<&'b TargetScore>) -> Score<'b> {
@@ -412,11 +412,7 @@ impl<'a> Predictor<'a> {
     }
 
     /// Returns the result of a blank line.
-    ///
-    /// # Errors
-    ///
-    /// If the result cannot be written as JSON. No such case is known.
-    pub fn blank(&self, line: u64) -> Result<String> {
+    pub fn blank(&self, line: u64) -> String {
         let request = Request {
             line,
             ..Request::default()
@@ -424,22 +420,18 @@ impl<'a> Predictor<'a> {
         match (self.is_json, self.is_score()) {
             (true, false) => self.targets(&request, Vec::new(), None),
             (true, true) => to_line(&self.score_record(&request, None)),
-            (false, _) => Ok(self.empty(line)),
+            (false, _) => self.empty(line),
         }
     }
 
     /// Returns the result of a line that was rejected with `error`: the error in JSON, an empty
     /// output in plain text.
-    ///
-    /// # Errors
-    ///
-    /// If the result cannot be written as JSON. No such case is known.
-    pub fn rejected(&self, line: u64, error: &UsageError) -> Result<String> {
+    pub fn rejected(&self, line: u64, error: &UsageError) -> String {
         if self.is_json {
             let error = error.to_string();
             return to_line(&Rejected { line, error });
         }
-        Ok(self.empty(line))
+        self.empty(line)
     }
 
     /// Returns whether a source can have several outputs. Plain-text lines then begin with line

@@ -1,6 +1,5 @@
 //! Lines of results: records that are written as JSON, and texts.
 
-use anyhow::Result;
 use serde::Serialize;
 
 /// Cross-attention weights: a row for each target token, with a weight for each source token.
@@ -46,8 +45,8 @@ pub(super) struct Rejected {
 }
 
 /// Returns a value as one line of JSON, including the line break.
-pub(super) fn to_line(value: &impl Serialize) -> Result<String> {
-    Ok(serde_json::to_string(value)? + "\n")
+pub(super) fn to_line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("it is plain data") + "\n"
 }
 
 /// Returns a text as one line: blanks replace its line breaks.

@@ -76,10 +76,8 @@ pub(super) fn add_environment(
     is_first: bool,
 ) -> Result<()> {
     // A damaged file is replaced, so that the run does not fail because of it.
-    let mut all = match read_environments(folder) {
-        Ok(earlier) if !is_first => earlier,
-        _ => Vec::new(),
-    };
+    let earlier = read_environments(folder).ok().filter(|_| !is_first);
+    let mut all = earlier.unwrap_or_default();
     all.push(environment.clone());
     write_json(&folder.join(ENVIRONMENT), &all).context("cannot write environment.json")
 }

@@ -120,10 +120,8 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         has_positions: !args.no_positions,
         path: &output,
     };
-    match layout.python(&model) {
-        Some(code) => output::results(&code),
-        None => Ok(()),
-    }
+    let code = layout.python(&model);
+    code.map_or(Ok(()), |code| output::results(&code))
 }
 
 /// Returns the path of the file of weights: `--output`, or a file in `--folder`. Rejects a path

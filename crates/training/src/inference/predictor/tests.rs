@@ -48,7 +48,7 @@ fn json_repeats_the_source_as_it_was_written() {
     assert_eq!(alignment.len(), 4);
     assert_eq!(alignment[0].as_array().unwrap().len(), 2);
     assert_eq!(
-        predictor.blank(8).unwrap(),
+        predictor.blank(8),
         "{\"line\":8,\"source\":\"\",\"hypotheses\":[]}\n"
     );
 }
@@ -87,7 +87,7 @@ fn scores_are_of_the_target_after_the_tab() {
         assert!(error.ends_with(what), "{error}");
     }
     let error = request("3").unwrap_err();
-    let rejected: Value = serde_json::from_str(&predictor.rejected(1, &error).unwrap()).unwrap();
+    let rejected: Value = serde_json::from_str(&predictor.rejected(1, &error)).unwrap();
     assert_eq!(rejected, json!({"line": 1, "error": error.to_string()}));
 }
 
