@@ -916,6 +916,45 @@ fn rules_read_the_attention_of_pytorch() {
     }
 }
 
+/// The oracles are FSMT and M2M100 of transformers.
+#[test]
+#[cfg(feature = "pytorch")]
+fn checkpoints_of_fairseq_are_not_those_of_marian() {
+    let device = Device::flex();
+    let about = fs::read(folder("fairseq.json")).unwrap();
+    let about: Value = serde_json::from_slice(&about).unwrap();
+    let [source, target] =
+        ["source", "target"].map(|side| pad_sequences(&rows(&about, side), 1, &device));
+    let mask = AttentionMask::padding(&source, 1);
+    let placements = [
+        ("fairseq", NormPlacement::Post),
+        ("fairseq_pre", NormPlacement::Pre),
+    ];
+    for (name, placement) in placements {
+        let file = WeightsFile::open(folder(&format!("{name}.pt"))).unwrap();
+        let options = ImportOptions {
+            n_heads: Some(4),
+            ..Default::default()
+        };
+        let imported = import(&file, &options).unwrap();
+        assert_eq!(imported.layout, Layout::Fairseq);
+        let config = imported.config().unwrap();
+        assert_eq!((config.norm_placement, config.pad_id), (placement, 1));
+        let model = imported.clone().transformer(&device).unwrap();
+        let logits = model.forward(source.clone(), Some(&mask), target.clone());
+        assert_close(logits, &about[name]);
+        // What is exported has the names of the file, and is the same model.
+        let (stacks, own) = (&imported.stacks, &imported.parameters);
+        let exported = export(stacks, Contents::Model, own, Layout::Fairseq, true).unwrap();
+        let given = file.tensors().keys().map(|name| name.replace("model.", ""));
+        assert!(given.eq(exported.keys().cloned()), "{name}");
+        assert_eq!(
+            reread(&exported, None, &options).parameters,
+            imported.parameters
+        );
+    }
+}
+
 /// Whisper's keys have no bias: the part of the packed bias is zeros.
 #[test]
 fn an_absent_bias_of_a_packed_layer_is_zeros() {

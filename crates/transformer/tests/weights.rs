@@ -193,6 +193,17 @@ fn configs(layout: Layout) -> Vec<TransformerConfig> {
             let mbart = bart.clone().with_norm_placement(NormPlacement::Pre);
             return vec![bart.with_final_norm(false), mbart];
         }
+        Layout::Fairseq => {
+            let post = small()
+                .with_positions(Positions::SinusoidalFairseq)
+                .with_final_norm(false)
+                .with_logits_bias(false);
+            let pre = post.clone().with_final_norm(true);
+            let pre = pre.with_norm_placement(NormPlacement::Pre);
+            let learned = post.clone().with_positions(Positions::Learned);
+            let tied = post.clone().with_weight_tying(WeightTying::Decoder);
+            return vec![post, pre, learned, tied];
+        }
         Layout::M2m100 => {
             let nllb = small()
                 .with_norm_placement(NormPlacement::Pre)
@@ -331,6 +342,13 @@ fn exported_stacks_are_imported_to_the_last_bit() {
             if config.weight_tying != WeightTying::None && !layout.is_hugging_face() {
                 continue;
             }
+            if layout == Layout::Fairseq {
+                let alone = export(&config, Contents::Encoder, &Parameters::new(), layout, true);
+                let error = alone.unwrap_err().to_string();
+                let expected = "has stacks alone, which the layout fairseq cannot represent";
+                assert!(error.ends_with(expected), "{error}");
+                continue;
+            }
             let all = parameters(&model(&config));
             for (contents, stack) in [
                 (Contents::Encoder, "encoder."),
@@ -366,9 +384,10 @@ fn exported() -> Vec<(String, Layout, TransformerConfig)> {
             config.weight_tying == WeightTying::None
                 || matches!(layout, Layout::TorchNn | Layout::Marian)
         });
-        // The native layout has no Python classes. `families.rs` tests the layouts of Hugging Face;
-        // only Marian is tested here, too.
-        if layout == Layout::Native || layout.is_hugging_face() && layout != Layout::Marian {
+        // The native layout has no Python classes, and fairseq's are in `models.rs`. `families.rs` tests
+        // the layouts of Hugging Face; only Marian is tested here, too.
+        let is_other = layout.is_hugging_face() && layout != Layout::Marian;
+        if matches!(layout, Layout::Native | Layout::Fairseq) || is_other {
             configs.clear();
         }
         for (index, config) in configs.into_iter().enumerate() {

@@ -137,6 +137,18 @@ fn inspect_lists_the_contents_of_files() {
 }
 
 #[test]
+fn tensors_that_belong_to_no_stack_are_not_left_out_without_a_word() {
+    let folder = &Folder::new();
+    let whisper = fixture("../models/whisper");
+    let said = super::output(
+        folder,
+        &format!("import {whisper} --output own.safetensors"),
+    );
+    let warning = "4 tensors of no stack left out: encoder.conv1.bias, ..";
+    assert!(super::text(&said.stderr).contains(warning));
+}
+
+#[test]
 fn hugging_faces_configuration_is_read() {
     let folder = &Folder::new();
     std::fs::copy(

@@ -10,7 +10,7 @@ use super::pieces::Pieces;
 use super::recognise::Recognised;
 use super::rule::Kind;
 use super::stacks::Stacks;
-use crate::config::{Positions, TransformerConfig};
+use crate::config::{NormPlacement, Positions, TransformerConfig};
 
 impl Recognised {
     /// Checks that no tensor is missing and, unless `allow_unused` is true, that no tensor is
@@ -160,6 +160,9 @@ impl Recognised {
                 }
             }
             config.final_norm = self.shows(".final_norm.");
+            if family.final_norm_is_pre && config.final_norm {
+                config.norm_placement = NormPlacement::Pre;
+            }
         }
         if family.optional.contains(&".input.norm.") && !is_written {
             config.embedding_norm = self.shows(".input.norm.");

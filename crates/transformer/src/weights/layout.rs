@@ -36,6 +36,9 @@ pub enum Layout {
     /// BART and mBART in Hugging Face's library: Marian's names, and also
     /// `model.encoder.layernorm_embedding.weight`.
     Bart,
+    /// fairseq's transformer, with names such as `encoder.layers.0.self_attn.q_proj.weight` and
+    /// `decoder.output_projection.weight`.
+    Fairseq,
     /// M2M100, NLLB and Pegasus in Hugging Face's library: Marian's names, and also
     /// `model.encoder.layer_norm.weight`.
     M2m100,
@@ -61,6 +64,7 @@ choices!(Layout, "layout", {
     Bert: "bert", "Hugging Face's BERT: encoder.layer.0.attention.self.query";
     Whisper: "whisper", "Hugging Face's Whisper: model.encoder.conv1";
     Bart: "bart", "Hugging Face's BART and mBART: model.encoder.layernorm_embedding";
+    Fairseq: "fairseq", "fairseq's transformer: decoder.output_projection";
     M2m100: "m2m100", "Hugging Face's M2M100, NLLB and Pegasus: model.encoder.layer_norm";
     Marian: "marian", "Hugging Face's Marian: model.encoder.layers.0.self_attn.q_proj";
     T5Gated: "t5-gated", "T5 1.1, Flan-T5 and mT5: encoder.block.0.layer.1.DenseReluDense.wi_0";

@@ -187,10 +187,8 @@ fn unrepresentable(error: WeightsError, able: Layout) -> UsageError {
         return UsageError::new("RUN", "", error.to_string());
     };
     let path = format!("model.{field}");
-    let setting = match fit_flag_of(&path) {
-        Some(flag) => format!("{flag} {value}"),
-        None => format!("{path}={value}"),
-    };
+    let flagged = fit_flag_of(&path).map(|flag| format!("{flag} {value}"));
+    let setting = flagged.unwrap_or_else(|| format!("{path}={value}"));
     let expected = format!("cannot represent the model, which has {setting}; --layout {able} can");
     UsageError::new("--layout", layout, expected)
 }

@@ -208,6 +208,10 @@ fn describe(imported: &Imported) {
     for warning in &imported.warnings {
         output::warn(&shown(warning));
     }
+    if let Some(first) = imported.others.keys().next() {
+        let n = counted(imported.others.len(), "tensor");
+        output::warn(&format!("{n} of no stack left out: {first}, .."));
+    }
     let (layout, contents) = (imported.layout, imported.contents);
     let tensors = imported.parameters.values();
     let n = counted(tensors.map(|data| data.num_elements()).sum(), "parameter");
@@ -243,10 +247,8 @@ fn flags_of(config: &TransformerConfig) -> String {
     ]
     .map(|setting| {
         let value = value_shown(&config[setting.key()]).replace('_', "-");
-        match setting.flag {
-            Some(flag) => format!("{} {value}", flag.name),
-            None => format!("--set {setting}={value}"),
-        }
+        let flagged = setting.flag.map(|flag| format!("{} {value}", flag.name));
+        flagged.unwrap_or_else(|| format!("--set {setting}={value}"))
     });
     flags.join(" ")
 }

@@ -13,6 +13,7 @@ pub(super) const FAMILY: Family = Family {
     ignores: IGNORES,
     optional: &[".final_norm."],
     position_offset: 2,
+    final_norm_is_pre: true,
     usual,
     free: &["norm_placement", "final_norm", "scale_embeddings"],
     refuses,
@@ -92,7 +93,7 @@ fn usual(_: usize) -> TransformerConfig {
 }
 
 /// BART, which is post-norm, has no final norm. mBART, which is pre-norm, has one.
-fn refuses(config: &TransformerConfig, _: Contents) -> Option<&'static str> {
+pub(super) fn refuses(config: &TransformerConfig, _: Contents) -> Option<&'static str> {
     let is_pre = config.norm_placement == NormPlacement::Pre;
     (config.final_norm != is_pre).then_some("final_norm")
 }

@@ -8,6 +8,7 @@ mod activation;
 mod annotated;
 mod bart;
 mod bert;
+mod fairseq;
 mod gpt2;
 mod labml;
 mod llama;
@@ -74,6 +75,8 @@ pub(in crate::weights) struct Family {
     pub optional: &'static [&'static str],
     /// Number of rows before the first position in tables of learned positions.
     pub position_offset: usize,
+    /// Whether a final norm shows pre-norm, since post-norm models have none.
+    pub final_norm_is_pre: bool,
     /// Whether files lack tables of sines and cosines, because the library computes them.
     pub computes_positions: bool,
     /// Whether files are this crate's own: with the configurations in their metadata, quantised
@@ -142,6 +145,7 @@ const PLAIN: Family = Family {
     added: |_| Parameters::new(),
     optional: &[],
     position_offset: 0,
+    final_norm_is_pre: false,
     computes_positions: false,
     is_own: false,
     scales_tied_logits: false,
@@ -173,6 +177,7 @@ impl Layout {
             Self::Bert => &bert::FAMILY,
             Self::Whisper => &whisper::FAMILY,
             Self::Bart => &bart::FAMILY,
+            Self::Fairseq => &fairseq::FAMILY,
             Self::M2m100 => &m2m100::FAMILY,
             Self::Marian => &marian::FAMILY,
             Self::T5Gated => &t5::GATED,
@@ -320,7 +325,13 @@ impl Layout {
         for ((_, alike, _), (_, input, _)) in alike.parts_mut().zip(own.parts_mut()) {
             alike.positions.rotary_base = input.positions.rotary_base;
         }
-        compare("stacks", alike != own, &"that are not alike");
+        let is_whole = contents == Contents::Model;
+        let differ = if is_whole {
+            "that are not alike"
+        } else {
+            "alone"
+        };
+        compare("stacks", alike != own, &differ);
         found
     }
 }
