@@ -11,7 +11,7 @@ use crate::feed_forward::FeedForward;
 use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::norm::LayerNorm;
-use crate::position::{self, AttentionPosition, PositionEncoding, PositionTerm};
+use crate::position::{self, AttentionPosition, PositionTerm};
 use crate::residual::{Residual, Stream};
 use crate::trace::LayerTrace;
 
@@ -170,20 +170,18 @@ impl Encoder {
     /// Returns the encoder with positions for sources of up to `max_len` tokens or vectors, as
     /// [`Transformer::with_max_len`](crate::Transformer::with_max_len) does for both stacks.
     pub fn with_max_len(self, max_len: usize) -> Self {
-        let norm = &self.layers[0].self_attention_residual.norm;
-        let device = norm.gamma.val().device();
+        let device = self.devices().into_iter().next().unwrap_or_default();
         self.lengthened(max_len, &mut Init::zeros(&device))
     }
 
     /// Recomputes positions for sequences of up to `max_len`, unless they are parameters.
     pub(crate) fn lengthened(mut self, max_len: usize, init: &mut Init) -> Self {
-        let (input, layer) = (&mut self.config.input, &self.config.layer);
-        if input.positions.is_computed() {
-            input.positions.max_len = max_len;
-            let (positions, attention) = (&input.positions, &layer.attention);
-            let added = PositionEncoding::build(positions, input.d_model, false, init);
-            self.input.position = added;
-            self.attention_position = AttentionPosition::build(positions, attention, false, init);
+        assert!(max_len > 0, "max_len is 0, but must be at least 1");
+        let (added, in_attention) = (self.input.position, self.attention_position);
+        self.input.position = added.map(|position| position.lengthened(max_len, init));
+        self.attention_position = in_attention.map(|position| position.lengthened(max_len));
+        if self.config.input.positions.is_computed() {
+            self.config.input.positions.max_len = max_len;
         }
         self
     }

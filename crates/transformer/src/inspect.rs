@@ -4,6 +4,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Int, Tensor};
 
+use crate::loss::full_precision;
 use crate::mask::AttentionMask;
 use crate::memory::Memory;
 use crate::model::Transformer;
@@ -141,7 +142,10 @@ pub struct Candidate {
 /// - output: nested lists of lengths `B`, `T` and `min(k, V)`
 pub fn top_k(logits: Tensor<3>, k: usize) -> Vec<Vec<Vec<Candidate>>> {
     let [_, length, vocab_size] = logits.dims();
-    let probabilities: Vec<f32> = softmax(logits, 2).into_data().iter::<f32>().collect();
+    let probabilities: Vec<f32> = softmax(full_precision(logits), 2)
+        .into_data()
+        .iter::<f32>()
+        .collect();
     let best = |row: &[f32]| {
         let mut all: Vec<Candidate> = row
             .iter()

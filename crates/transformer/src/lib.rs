@@ -129,6 +129,10 @@ pub mod supervised;
 pub mod weights;
 
 pub use choice::Choice;
+/// Fast paths and their settings, such as [`fused::bf16_matmuls`].
+#[doc(no_inline)]
+pub use fused;
+
 pub use config::{
     Activation, AttentionConfig, DecoderConfig, EncoderConfig, FeedForwardConfig, GeneratorConfig,
     InputConfig, LayerConfig, NormConfig, NormKind, NormPlacement, NormVariance, PositionConfig,

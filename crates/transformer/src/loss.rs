@@ -27,7 +27,8 @@ pub struct CrossEntropy {
 
 /// The loss summed over labels, and the number of these labels.
 ///
-/// To average over several batches, add up `sum` and `tokens` before you divide.
+/// To average over several batches, add up `sum` and `tokens` before you divide. They are in f32, or f64
+/// for a model in f64.
 #[derive(Clone, Debug)]
 pub struct LossSum {
     /// Sum of the loss over the labels that are not negative, `[1]`, in nats.
@@ -40,6 +41,16 @@ pub struct LossSum {
 }
 
 impl LossSum {
+    /// Adds up the losses of labels, `[N]` each.
+    fn new(loss: Tensor<1>, unsmoothed: Tensor<1>, labels: Tensor<1, Int>) -> Self {
+        let precision = FloatDType::from(loss.dtype());
+        Self {
+            sum: loss.sum(),
+            unsmoothed: unsmoothed.sum(),
+            tokens: labels.greater_equal_elem(0).int().sum().cast(precision),
+        }
+    }
+
     /// Returns the mean loss per label, `[1]`, in nats; 0 if all labels are ignored.
     pub fn mean(self) -> Tensor<1> {
         self.sum / self.tokens.clamp_min(1.0)
@@ -99,14 +110,9 @@ impl CrossEntropy {
         );
         let rows = batch * length;
         let labels = labels.reshape([rows]);
-        let tokens = labels.clone().greater_equal_elem(0).float();
-        let logits = logits.reshape([rows, vocab_size]);
-        let (loss, unsmoothed) = fused::cross_entropy(logits, labels, self.smoothing);
-        LossSum {
-            sum: loss.sum(),
-            unsmoothed: unsmoothed.sum(),
-            tokens: tokens.sum().detach(),
-        }
+        let logits = full_precision(logits).reshape([rows, vocab_size]);
+        let (loss, unsmoothed) = fused::cross_entropy(logits, labels.clone(), self.smoothing);
+        LossSum::new(loss, unsmoothed, labels)
     }
 
     /// Computes the sum of the loss from decoder states, without holding all logits at once.
@@ -115,8 +121,8 @@ impl CrossEntropy {
     /// This avoids a tensor of `B * T * V` elements, but costs one more matmul in the backward
     /// pass, which computes the logits again.
     ///
-    /// Without a fast path of `fused`, all logits are held at once. Unless fast paths are off,
-    /// there is one in these cases:
+    /// Logits in half precision or of a quantised weight are held at once, in f32. So are all
+    /// without a fast path of `fused`. Unless fast paths are off, there is one in these cases:
     ///
     /// - With autodiff, on every backend that a feature of this crate enables, if the feature
     ///   `autodiff` is enabled, too. In WebAssembly with flex alone, only f32 has a fast path.
@@ -146,10 +152,12 @@ impl CrossEntropy {
             labels.dims()
         );
         let rows = batch * length;
-        let labels = labels.reshape([rows]);
-        let tokens = labels.clone().greater_equal_elem(0).float();
         let generator = &decoder.generator;
         let weight = decoder.generator_weight();
+        if is_half(states.dtype()) || matches!(weight.dtype(), DType::QFloat(_)) {
+            return self.sum(decoder.logits(states), labels);
+        }
+        let labels = labels.reshape([rows]);
         let bias = match &generator.bias {
             Some(bias) => bias.val(),
             None => Tensor::zeros([weight.dims()[1]], (&states.device(), states.dtype())),
@@ -158,15 +166,11 @@ impl CrossEntropy {
             generator.scaled(states).reshape([rows, d_model]),
             weight,
             bias,
-            labels,
+            labels.clone(),
             self.smoothing,
             rows_at_a_time,
         );
-        LossSum {
-            sum: loss.sum(),
-            unsmoothed: unsmoothed.sum(),
-            tokens: tokens.sum().detach(),
-        }
+        LossSum::new(loss, unsmoothed, labels)
     }
 }
 
@@ -174,9 +178,7 @@ impl Transformer {
     /// Returns the teacher-forced loss of a batch, from which a training step computes gradients.
     ///
     /// If `chunk` is given, the logits of at most `chunk` tokens are held at a time; see
-    /// [`CrossEntropy::sum_in_chunks`]. If `chunk` is `None`, all logits are held at once. A model
-    /// in half precision or with a quantised weight of the generator ignores `chunk`: it computes
-    /// the loss in f32 from all logits at once.
+    /// [`CrossEntropy::sum_in_chunks`]. If `chunk` is `None`, all logits are held at once.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -226,21 +228,21 @@ impl Transformer {
     ) -> LossSum {
         let memory = self.encode(source, source_mask);
         let states = self.decode_states(target, &memory, &mut self.new_cache());
-        let is_half = matches!(states.dtype().into(), FloatDType::F16 | FloatDType::BF16);
-        let weight = self.decoder.generator.weight.as_ref();
-        let weight = weight.map_or_else(|| self.decoder.input.table(), |weight| weight.val());
-        let is_quantised = matches!(weight.dtype(), DType::QFloat(_));
         match chunk {
-            Some(rows) if !is_half && !is_quantised => {
-                criterion.sum_in_chunks(&self.decoder, states, labels, rows)
-            }
-            _ => {
-                let mut logits = self.decoder.logits(states);
-                if is_half {
-                    logits = logits.cast(FloatDType::F32);
-                }
-                criterion.sum(logits, labels)
-            }
+            Some(rows) => criterion.sum_in_chunks(&self.decoder, states, labels, rows),
+            None => criterion.sum(self.decoder.logits(states), labels),
         }
     }
+}
+
+fn is_half(precision: DType) -> bool {
+    matches!(precision, DType::F16 | DType::BF16)
+}
+
+/// Casts logits in half precision to f32, since softmax and sums need it.
+pub(crate) fn full_precision<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    if is_half(x.dtype()) {
+        return x.cast(FloatDType::F32);
+    }
+    x
 }

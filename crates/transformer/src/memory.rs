@@ -192,9 +192,10 @@ impl DecoderCache {
     ///
     /// If a parent target does not exist. If a parent source does not exist, the next step panics.
     pub fn branch(&mut self, parents: &[usize]) {
-        let targets = self.targets;
+        let before = self.sources.as_ref().map(Vec::len);
+        let targets = before.filter(|_| self.is_empty()).unwrap_or(self.targets);
         assert!(
-            self.is_empty() || parents.iter().all(|&parent| parent < targets),
+            self.is_empty() && before.is_none() || parents.iter().all(|&parent| parent < targets),
             "the parents are {parents:?}, but the last step had {targets} targets"
         );
         let n_parents = parents.iter().max().map_or(0, |last| last + 1);

@@ -981,10 +981,25 @@ fn an_absent_bias_of_a_packed_layer_is_zeros() {
     let strict = rules.clone().ignoring("cls");
     let error = strict.read(&file, &attention).unwrap_err().to_string();
     assert_eq!(error, "has no tensor k.bias");
+    // Names in which weight and bias stand elsewhere.
+    let renamed = theirs.iter().filter_map(|(name, data)| {
+        let (layer, end) = name.split_once('.').filter(|(layer, _)| *layer != "old")?;
+        Some((format!("x.bias_{layer}.{end}_p"), data.clone()))
+    });
+    let other = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(other.path(), to_bytes(&renamed.collect()).unwrap()).unwrap();
+    let of_others = Rules::new()
+        .within("x.bias_", "")
+        .packed(&["q.{p}_p", "k.{p}_p", "v.{p}_p"], "w_qkv")
+        .linear("o.{p}_p", "w_o")
+        .with_zero_biases();
+    let other = WeightsFile::open(other.path()).unwrap();
+    let other = parameters(&of_others.read(&other, &attention).unwrap());
     let zeros = rules.clone().with_zero_biases();
     let error = zeros.read(&file, &attention).unwrap_err().to_string();
     assert!(error.contains("old.cls.weight"), "{error}");
     let read = zeros.ignoring("cls").read(&file, &attention).unwrap();
+    assert_eq!(parameters(&read), other);
     let bias = parameters(&read)["w_qkv.bias"].clone();
     let expected = [
         1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 3.0, 3.0, 3.0, 3.0f32,

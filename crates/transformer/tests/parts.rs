@@ -2,7 +2,7 @@
 //! of vectors, and files of them.
 
 use burn::module::{Module, ModuleMapper, Param};
-use burn::tensor::{Device, Distribution, FloatDType, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Distribution, FloatDType, Int, Tensor, TensorData};
 use transformer::attention::{KeyValueCache, attention_weights};
 use transformer::generate::GenerateConfig;
 use transformer::position::{
@@ -10,9 +10,9 @@ use transformer::position::{
 };
 use transformer::weights::{self, Dtype, Saved, load, parameters, save};
 use transformer::{
-    AttentionConfig, AttentionMask, Decoder, DecoderConfig, Encoder, EncoderConfig, InputConfig,
-    LayerCache, LayerConfig, Memory, NormConfig, NormKind, NormPlacement, PositionConfig,
-    Positions, Transformer, TransformerConfig, WeightTying, pad_sequences,
+    AttentionConfig, AttentionMask, CrossEntropy, Decoder, DecoderConfig, Encoder, EncoderConfig,
+    InputConfig, LayerCache, LayerConfig, Memory, NormConfig, NormKind, NormPlacement,
+    PositionConfig, Positions, Transformer, TransformerConfig, WeightTying, pad_sequences,
 };
 
 const IN_ATTENTION: [Positions; 4] = [
@@ -453,6 +453,109 @@ fn parts_are_trained_moved_and_cloned_with_the_module_that_holds_them() {
     let valid = encoder.valid();
     assert_eq!(valid.config(), encoder.config());
     assert_eq!(encoder.clone().num_params(), encoder.num_params());
+}
+
+#[test]
+fn longer_positions_are_those_that_the_stack_has() {
+    let device = Device::flex();
+    let x = vectors([1, 5, 16], &device);
+    let config = EncoderConfig::new(16, 24, 2, 1).with_max_len(20);
+    let build = |kind| {
+        config
+            .clone()
+            .with_positions(kind)
+            .init_seeded(3, &device)
+            .unwrap()
+    };
+    let mut rotary = build(Positions::Rotary);
+    rotary.attention_position = Some(RotaryEncoding::new(20, 8, 500.0, &device).into());
+    let mut without = build(Positions::Sinusoidal);
+    without.input.position = None;
+    let mut learned = build(Positions::Sinusoidal);
+    learned.input.position = Some(LearnedEncoding::new(20, 16, &device).into());
+    let halves = build(Positions::SinusoidalHalves);
+    for (stack, longest) in [
+        (rotary, Some(40)),
+        (without, None),
+        (learned, Some(20)),
+        (halves, Some(40)),
+    ] {
+        // Positions that are left out cannot be forgotten: `forward_vectors` needs them.
+        let states = |stack: &Encoder| {
+            stack.forward_layers(
+                match &stack.input.position {
+                    Some(_) => stack.input.forward_vectors(x.clone(), 0),
+                    None => x.clone(),
+                },
+                None,
+            )
+        };
+        let longer = stack.clone().with_max_len(40);
+        assert!(same(states(&stack), states(&longer)));
+        assert_eq!(longer.max_len(), longest);
+        assert_eq!(longer.num_params(), stack.num_params());
+    }
+}
+
+#[test]
+fn losses_and_scores_of_half_precision_are_those_of_f32() {
+    for device in [Device::flex(), Device::flex().autodiff()] {
+        let n = 5000;
+        let logits = Tensor::<3>::zeros([1, n, 4], (&device, DType::BF16));
+        let labels = Tensor::<2, Int>::ones([1, n], &device);
+        let loss = CrossEntropy::new(0.1).unwrap().sum(logits, labels);
+        assert_eq!(loss.tokens.clone().into_scalar::<f32>(), n as f32);
+        let mean = loss.mean().into_scalar::<f32>();
+        assert!((mean - 4f32.ln()).abs() < 1e-5, "{mean}");
+    }
+    let device = Device::flex();
+    let config = DecoderConfig::new(300, 16, 24, 4, 1).with_cross_attention(false);
+    let decoder = config.init_seeded(1, &device).unwrap();
+    let decoder = decoder.map(&mut CastTo(FloatDType::BF16));
+    let ids = Tensor::<2, Int>::from_data([[3, 4, 5]], &device);
+    let states = decoder.forward_states(ids, None, &mut decoder.new_cache());
+    let sums = decoder.log_probabilities(states.clone()).exp().sum_dim(2);
+    let furthest = (sums - 1.0).abs().max().into_scalar::<f32>();
+    assert!(furthest < 1e-5, "{furthest}");
+    let labels = Tensor::<2, Int>::from_data([[4, 5, 6]], &device);
+    let criterion = CrossEntropy::new(0.0).unwrap();
+    let chunked = criterion.sum_in_chunks(&decoder, states, labels, 2).sum;
+    let scores = decoder.score(None, &[[3, 4, 5, 6]]).unwrap();
+    let difference = f64::from(chunked.into_scalar::<f32>()) + scores[0].log_probability;
+    assert!(difference.abs() < 1e-4, "{difference}");
+}
+
+#[test]
+#[should_panic(expected = "there are 3 targets, but the cache has 2")]
+fn keys_of_another_batch_are_not_appended() {
+    let device = Device::flex();
+    let mut cache = KeyValueCache::default();
+    for rows in [2, 3] {
+        cache.append(Tensor::ones([rows, 1, 4, 8], &device));
+    }
+}
+
+#[test]
+#[should_panic(
+    expected = "the projection has 4 heads of width 4, but this layer's has 8 of width 4"
+)]
+fn the_projection_of_another_layer_is_refused() {
+    let device = Device::flex();
+    let layer = |heads| {
+        let config = AttentionConfig::new(16, 4).with_n_kv_heads(Some(heads));
+        config.init_cross_attention(&device).unwrap()
+    };
+    let projected = layer(2).project(vectors([1, 3, 16], &device));
+    layer(4).forward_projected(vectors([1, 5, 16], &device), projected, None);
+}
+
+#[test]
+#[should_panic(expected = "the parents are [1], but the last step had 1 targets")]
+fn targets_that_are_not_there_do_not_branch_before_the_first_step() {
+    let (_, decoder) = mixed(&Device::flex());
+    let mut cache = decoder.new_cache();
+    cache.branch(&[0]);
+    cache.branch(&[1]);
 }
 
 /// Casts every floating-point parameter.

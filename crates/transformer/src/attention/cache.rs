@@ -116,8 +116,15 @@ impl KeyValueCache {
     ///
     /// # Panics
     ///
-    /// If `G` or `K` is not the same as in the cache.
+    /// If `R`, `G` or `K` is not the same as in the cache.
     pub fn append(&mut self, new: Tensor<4>) -> Tensor<4> {
+        self.check_targets(new.dims()[0]);
+        self.append_rows(new)
+    }
+
+    /// Appends as [`append`](Self::append) does, but for targets that may have branched: their tokens
+    /// are in rows that the caller knows.
+    pub(crate) fn append_rows(&mut self, new: Tensor<4>) -> Tensor<4> {
         let [rows, added, heads, d_head] = new.dims();
         let total = self.length + added;
         let [n, c] = self.capacity_for(rows, total);

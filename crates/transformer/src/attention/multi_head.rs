@@ -200,7 +200,7 @@ impl SelfAttention {
         };
         if let Some((cache, index)) = cache {
             let has_past = !cache.is_empty();
-            let buffer = cache.append(packed.clone().narrow(2, n_heads, 2 * of_keys));
+            let buffer = cache.append_rows(packed.clone().narrow(2, n_heads, 2 * of_keys));
             if has_past {
                 inputs = Inputs::Cached {
                     query: packed.narrow(2, 0, n_heads),
@@ -279,12 +279,25 @@ impl CrossAttention {
     /// - projected: `[B, S, 2 G, K]`, from [`project`](Self::project)
     /// - mask: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
     /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// If `G` or `K` is not that of this layer.
     pub fn forward_projected(
         &self,
         x: Tensor<3>,
         projected: Tensor<4>,
         mask: Option<&AttentionMask>,
     ) -> Tensor<3> {
+        let heads = 2 * self.n_kv_heads;
+        let [.., width] = self.w_kv.weight.dims();
+        let [_, _, found, d_head] = projected.dims();
+        assert_eq!(
+            [found, d_head],
+            [heads, width / heads],
+            "the projection has {found} heads of width {d_head}, but this layer's has {heads} of width {}",
+            width / heads
+        );
         self.run(x, projected, mask, None, false).0
     }
 

@@ -12,10 +12,11 @@ use crate::embedding::InputLayer;
 use crate::error::ConfigError;
 use crate::generator::Generator;
 use crate::init::Init;
+use crate::loss::full_precision;
 use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, DecoderPass, Memory};
 use crate::norm::LayerNorm;
-use crate::position::{self, AttentionPosition, PositionEncoding};
+use crate::position::{self, AttentionPosition};
 use crate::residual::Stream;
 use crate::trace::LayerTrace;
 
@@ -104,13 +105,12 @@ impl Decoder {
 
     /// Recomputes positions for sequences of up to `max_len`, unless they are parameters.
     pub(crate) fn lengthened(mut self, max_len: usize, init: &mut Init) -> Self {
-        let (input, layer) = (&mut self.config.input, &self.config.layer);
-        if input.positions.is_computed() {
-            input.positions.max_len = max_len;
-            let (positions, attention) = (&input.positions, &layer.attention);
-            let added = PositionEncoding::build(positions, input.d_model, true, init);
-            self.input.position = added;
-            self.attention_position = AttentionPosition::build(positions, attention, true, init);
+        assert!(max_len > 0, "max_len is 0, but must be at least 1");
+        let (added, in_attention) = (self.input.position, self.attention_position);
+        self.input.position = added.map(|position| position.lengthened(max_len, init));
+        self.attention_position = in_attention.map(|position| position.lengthened(max_len));
+        if self.config.input.positions.is_computed() {
+            self.config.input.positions.max_len = max_len;
         }
         self
     }
@@ -306,6 +306,6 @@ impl Decoder {
     /// - states: `[B, T, D]`
     /// - output: `[B, T, V]`
     pub fn log_probabilities(&self, states: Tensor<3>) -> Tensor<3> {
-        log_softmax(self.logits(states), 2)
+        log_softmax(full_precision(self.logits(states)), 2)
     }
 }

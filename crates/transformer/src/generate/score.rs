@@ -9,6 +9,7 @@ use super::error::GenerateError;
 use crate::decoder::Decoder;
 use crate::dropout::without_dropout;
 use crate::error::{ConfigError, InputError};
+use crate::loss::full_precision;
 use crate::memory::Memory;
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
@@ -70,7 +71,7 @@ impl Decoder {
         let ids = pad_sequences(&inputs, 0, &decoder.input.table().device());
         let logits = decoder.forward(ids, memory.as_deref(), &mut decoder.new_cache());
         let [_, length, vocab_size] = logits.dims();
-        let data = log_softmax(logits, 2).into_data();
+        let data = log_softmax(full_precision(logits), 2).into_data();
         let log_probabilities: Vec<f32> = data.iter::<f32>().collect();
         let rows = log_probabilities.chunks(length * vocab_size);
         let score = |(sequence, (row, tokens)): (usize, (&[f32], &&[u32]))| {

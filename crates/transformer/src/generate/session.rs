@@ -90,7 +90,8 @@ impl Decoder {
     /// The begin symbol, if there is one, precedes every prompt. Returns up to `n_best` hypotheses
     /// for each prompt, the best first; their tokens begin with the prompt, which counts for
     /// `max_length`; `max_new_tokens` limits what follows it. Prompts are read in one pass, as far as
-    /// the shortest of them reaches.
+    /// the shortest of them reaches. The decoder never drops out, but a memory that was computed on a
+    /// device with autodiff may have: encode with [`valid`](burn::module::Module::valid).
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};

@@ -24,6 +24,7 @@ impl Alibi {
     ///
     /// If `n_heads` is 0.
     pub fn new(n_heads: usize, device: &Device) -> Self {
+        assert!(n_heads > 0, "n_heads is 0, but must be at least 1");
         let slopes = TensorData::new(slopes(n_heads), [n_heads]);
         Self {
             slopes: Tensor::from_data(slopes, device),

@@ -56,6 +56,18 @@ impl PositionEncoding {
         }
     }
 
+    /// Returns the same encoding of up to `max_len` positions, unless it is learned.
+    pub(crate) fn lengthened(self, max_len: usize, init: &mut Init) -> Self {
+        let Self {
+            sinusoidal,
+            learned,
+        } = self;
+        Self {
+            sinusoidal: sinusoidal.map(|encoding| encoding.lengthened(max_len, init)),
+            learned,
+        }
+    }
+
     /// Returns the encodings of positions `offset..offset + length`.
     ///
     /// # Shapes

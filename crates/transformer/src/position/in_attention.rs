@@ -6,6 +6,7 @@ use burn::tensor::Tensor;
 use super::alibi::Alibi;
 use super::relative::RelativeBias;
 use super::rotary::{RotaryEncoding, Rotation};
+use super::table::NO_TOKENS;
 use crate::config::{AttentionConfig, PositionConfig, Positions};
 use crate::init::Init;
 
@@ -100,13 +101,22 @@ impl AttentionPosition {
     ///
     /// # Panics
     ///
-    /// If positions are rotary, and `past + length` exceeds `max_len` or `length` is 0.
+    /// If `length` is 0, or positions are rotary and `past + length` exceeds `max_len`.
     pub fn forward(&self, past: usize, length: usize) -> PositionTerm {
+        assert!(length > 0, "{NO_TOKENS}");
         match (&self.rotary, &self.relative, &self.alibi) {
             (Some(rotary), ..) => PositionTerm::Rotation(rotary.forward(past, length)),
             (_, Some(relative), _) => PositionTerm::Bias(relative.forward(past, length)),
             (.., Some(alibi)) => PositionTerm::Bias(alibi.forward(past, length)),
             (None, None, None) => unreachable!("an encoding is one of the three"),
+        }
+    }
+
+    /// Returns the same encoding of up to `max_len` positions.
+    pub(crate) fn lengthened(self, max_len: usize) -> Self {
+        Self {
+            rotary: self.rotary.map(|rotary| rotary.lengthened(max_len)),
+            ..self
         }
     }
 

@@ -28,8 +28,12 @@ impl RotaryEncoding {
     ///
     /// # Panics
     ///
-    /// If `d_head` is odd.
+    /// If `d_head` is odd, or `base` is not a positive number.
     pub fn new(max_len: usize, d_head: usize, base: f64, device: &Device) -> Self {
+        assert!(
+            base > 0.0 && base.is_finite(),
+            "the base of the angles is {base}, but must be a positive number"
+        );
         assert!(
             d_head.is_multiple_of(2),
             "rotary positions rotate pairs of dimensions, but a head has {d_head}"
@@ -61,6 +65,12 @@ impl RotaryEncoding {
             cos: rows(self.cos.clone(), offset, length).unsqueeze(),
             sin: rows(self.sin.clone(), offset, length).unsqueeze(),
         }
+    }
+
+    /// Returns the same encoding of up to `max_len` positions.
+    pub(super) fn lengthened(self, max_len: usize) -> Self {
+        let [_, pairs] = self.cos.dims();
+        Self::new(max_len, 2 * pairs, self.base, &self.cos.device())
     }
 
     /// Returns the number of positions in the tables.

@@ -29,6 +29,11 @@ pub struct SinusoidalEncoding {
     table: Tensor<2>,
     /// Id of the padding that positions do not count; `None` if they count every token.
     uncounted: Option<u32>,
+    #[module(skip)]
+    kind: Positions,
+    /// Id of the padding, after which fairseq's positions begin; 0 for other kinds.
+    #[module(skip)]
+    pad_id: u32,
 }
 
 impl SinusoidalEncoding {
@@ -39,6 +44,8 @@ impl SinusoidalEncoding {
         Self {
             table: Tensor::from_data(table(max_len, d_model), device),
             uncounted: None,
+            kind: Positions::Sinusoidal,
+            pad_id: 0,
         }
     }
 
@@ -49,13 +56,24 @@ impl SinusoidalEncoding {
         is_causal: bool,
         init: &mut Init,
     ) -> Self {
+        let is_fairseq = config.kind == Positions::SinusoidalFairseq;
         Self {
+            kind: config.kind,
+            pad_id: if is_fairseq { config.pad_id } else { 0 },
             table: init.sinusoid(config, d_model, configured_table),
             // Positions of targets count every token, because a decoder with a cache has only the
             // number of earlier tokens.
-            uncounted: (config.kind == Positions::SinusoidalFairseq && !is_causal)
-                .then_some(config.pad_id),
+            uncounted: (is_fairseq && !is_causal).then_some(config.pad_id),
         }
+    }
+
+    /// Returns the same encoding of up to `max_len` positions.
+    pub(super) fn lengthened(mut self, max_len: usize, init: &mut Init) -> Self {
+        let config = PositionConfig::new(self.kind)
+            .with_max_len(max_len)
+            .with_pad_id(self.pad_id);
+        self.table = init.sinusoid(&config, self.table.dims()[1], configured_table);
+        self
     }
 
     /// Returns the encodings of positions `offset..offset + length`.

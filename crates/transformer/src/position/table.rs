@@ -2,6 +2,8 @@
 
 use burn::tensor::Tensor;
 
+pub(super) const NO_TOKENS: &str = "there are no tokens: a sequence needs at least one position";
+
 /// Returns rows `offset..offset + length` of a position table.
 ///
 /// # Panics
@@ -14,9 +16,6 @@ pub(super) fn rows(table: Tensor<2>, offset: usize, length: usize) -> Tensor<2> 
         "positions {offset}..{} exceed max_len ({max_len}): build the model with a larger max_len",
         offset + length
     );
-    assert!(
-        length > 0,
-        "there are no tokens: a sequence needs at least one position"
-    );
+    assert!(length > 0, "{NO_TOKENS}");
     table.narrow(0, offset, length)
 }

@@ -123,7 +123,16 @@ impl Rules {
     ///     .split("in_proj_{p}", &[("w_q", 1), ("w_kv", 2)])
     ///     .linear("out_proj", "w_o");
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If a share is 0.
     pub fn split(mut self, theirs: &str, ours: &[(&str, usize)]) -> Self {
+        let is_share = |&(_, share): &(&str, usize)| share > 0;
+        assert!(
+            ours.iter().all(is_share),
+            "the shares are {ours:?}, but must be at least 1"
+        );
         let of = ours.iter().map(|(_, share)| share).sum();
         let mut first = 0;
         for &(name, count) in ours {
@@ -279,19 +288,22 @@ impl Rules {
             let theirs: Vec<String> = theirs.collect();
             let is_there = |name: &str| file.tensors().contains_key(name);
             let has_zeros = self.zero_biases && is_additive(&name);
+            let weights = self.weights_of(&name);
             // A layer that is not in the file at all lacks its weight, too.
-            let may_lack = |theirs: &str| {
-                let layer = theirs.strip_suffix(".bias");
-                has_zeros && layer.is_none_or(|layer| is_there(&format!("{layer}.weight")))
+            let may_lack = |index: usize| {
+                has_zeros && weights.get(index).is_none_or(|weight| is_there(weight))
             };
-            let (there, absent): (Vec<&String>, Vec<&String>) =
-                theirs.iter().partition(|name| is_there(name));
-            let absent = absent.into_iter().filter(|name| !may_lack(name));
             let before = missing.len();
-            missing.extend(absent.cloned());
+            for (index, theirs) in theirs.iter().enumerate() {
+                if is_there(theirs) {
+                    used.insert(theirs.clone());
+                } else if !may_lack(index) {
+                    missing.push(theirs.clone());
+                }
+            }
             if missing.len() == before {
-                used.extend(there.into_iter().cloned());
-                given.insert(name, assemble_parts(file, rules, &theirs, &shape)?);
+                let data = assemble_parts(file, rules, &theirs, &weights, &shape)?;
+                given.insert(name, data);
             }
         }
         if !missing.is_empty() {
@@ -308,6 +320,18 @@ impl Rules {
         }
         file.check_unchanged()?;
         with_parameters(module, given)
+    }
+
+    /// Returns the names of the weights in the file that belong to the parts of a bias; empty for another
+    /// parameter.
+    fn weights_of(&self, name: &str) -> Vec<String> {
+        let weight = name
+            .strip_suffix(".bias")
+            .map(|layer| format!("{layer}.weight"));
+        let rules = weight.and_then(|weight| self.of(&weight).ok());
+        let (rules, number) = rules.unwrap_or_default();
+        let names = rules.iter().map(|rule| fill(&rule.theirs[0], number));
+        names.collect()
     }
 
     /// Checks that each rule is one for a parameter, except those that a layer without a bias and a
@@ -380,22 +404,24 @@ fn is_additive(name: &str) -> bool {
     name.ends_with(".bias") || name.ends_with(".beta")
 }
 
-/// Reads the tensors `theirs`, and puts them side by side into a parameter of this shape.
+/// Reads the tensors `theirs`, and puts them side by side into a parameter of this shape. `weights` are
+/// the names of those that belong to the parts of a bias.
 fn assemble_parts(
     file: &WeightsFile,
     rules: &[Rule],
     theirs: &[String],
+    weights: &[String],
     shape: &[usize],
 ) -> Result<TensorData, WeightsError> {
     let width = shape.last().copied().unwrap_or(1);
     let mut first = 0;
     let mut found = Vec::new();
-    for (rule, name) in rules.iter().zip(theirs) {
+    for (index, (rule, name)) in rules.iter().zip(theirs).enumerate() {
         let info = file.tensors().get(name);
         // The first axis of a linear layer's weight, or the only one of a bias. An absent bias is as
         // wide as its weight.
         let shape_of = |name: &String| file.tensors().get(name).map(|info| &info.shape);
-        let of_weight = || shape_of(&name.replace(".bias", ".weight"));
+        let of_weight = || shape_of(weights.get(index)?);
         let count = match info.map(|info| &info.shape).or_else(of_weight) {
             Some(found) if rule.kind != Kind::Same => {
                 let Part { count, of, .. } = rule.their_part;
