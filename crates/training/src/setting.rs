@@ -336,6 +336,14 @@ impl Setting {
         }
     }
 
+    /// Formats a value as on the command line.
+    pub fn shown(&self, value: &Value) -> String {
+        match self.kind {
+            Kind::Choice(_) => on_line(&shown(value)),
+            _ => shown(value),
+        }
+    }
+
     /// Returns the first setting of this one, or of the settings of this group, whose value is not
     /// valid. With it, returns the value and what it must be. `value` is null for an optional group
     /// that is not used.

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use training::error::{UsageError, unwritable};
+use training::run::is_cache;
 
 /// Replaces a setting by the value of a flag if the flag is given.
 pub fn set<T>(setting: &mut T, value: Option<T>) {
@@ -31,13 +32,15 @@ pub fn needs(
     reject(flag, value, &format!("needs {other}"))
 }
 
-/// Rejects a run that is named twice.
-pub fn check_different(runs: &[PathBuf]) -> Result<(), UsageError> {
+/// Returns the runs among `runs`, such as those of `runs/*`, which has the folder of tokenised corpora,
+/// too. Rejects a run that is named twice.
+pub fn different(runs: &[PathBuf]) -> Result<Vec<&PathBuf>, UsageError> {
     let mut seen = HashSet::new();
     let whole = |run: &PathBuf| run.canonicalize().unwrap_or_else(|_| run.clone());
     let twice = runs.iter().find(|run| !seen.insert(whole(run)));
     let twice = twice.map(|run| run.display());
-    reject("RUN", twice, "is named twice; name different runs")
+    reject("RUN", twice, "is named twice; name different runs")?;
+    Ok(runs.iter().filter(|run| !is_cache(run)).collect())
 }
 
 /// Returns the folder of a file.

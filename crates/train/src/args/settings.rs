@@ -239,7 +239,7 @@ fn default_of(settings: &[(&Setting, Value)], setting: &Setting) -> Option<Strin
     let (_, value) = settings
         .iter()
         .find(|(known, _)| known.path == setting.path)?;
-    let text = on_line(&shown(value));
+    let text = setting.shown(value);
     let is_shown = !value.is_null() && !value.is_boolean() && !text.is_empty();
     is_shown.then_some(text)
 }

@@ -7,13 +7,12 @@ use serde::Serialize;
 use training::config::LengthsConfig;
 use training::data::{Codec, DataConfig, Decoded, Split};
 use training::evaluation::{self, ByLength};
-use training::run::checkpoint::CheckpointSelector;
 use training::run::layout::LENGTHS;
 use training::run::{LengthsOf, add_lengths, unusable};
 use transformer::generate::Method;
 
 use super::hypotheses::HypothesesFile;
-use super::trained::{Trained, load};
+use super::trained::{Trained, Which, load};
 use super::{lengths, translations};
 use crate::args::{EvalArgs, check_generation, reject, set};
 use crate::group::Group;
@@ -26,8 +25,8 @@ use crate::terminal::output;
 struct Evaluation {
     task: String,
     backend: String,
-    /// Training step of the evaluated checkpoint.
-    step: usize,
+    #[serde(flatten)]
+    which: Which,
     split: &'static str,
     sequences: usize,
     exact_match: f64,
@@ -83,11 +82,7 @@ pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
     if !group.is_first() {
         return Ok(());
     }
-    let checkpoints = match args.trained.checkpoint {
-        CheckpointSelector::Average(k) => k,
-        _ => 1,
-    };
-    let of = LengthsOf::new(&settings, run.step, checkpoints);
+    let of = LengthsOf::new(&settings, run.step, trained.which.checkpoints);
     add_lengths(&args.trained.run, of, scores, false)?;
     let file = args.trained.run.join(LENGTHS);
     output::note(&format!("written to {}", file.display()));
@@ -127,7 +122,7 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
     let evaluation = Evaluation {
         task: run.config.data.name().into(),
         backend: trained.backend.to_string(),
-        step: run.step,
+        which: trained.which,
         split,
         sequences: examples.len(),
         exact_match: evaluation::exact_match(&decoded),
@@ -138,13 +133,13 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
     };
     output::json_or(args.json, &evaluation, || {
         format!(
-            "{}, {}, loss {} on {} {split} sequences, beam {}, step {}, {:.1} s",
+            "{}, {}, loss {} on {} {split} sequences, beam {}, {}, {:.1} s",
             metric::named("exact_match", evaluation.exact_match),
             metric::named("token_accuracy", score.token_accuracy),
             short(score.loss),
             grouped(examples.len()),
             evaluation.beam,
-            run.step,
+            trained.which,
             evaluation.seconds
         )
     })

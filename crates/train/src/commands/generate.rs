@@ -249,9 +249,9 @@ fn predict_all(
 fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool) -> Result<Batch> {
     let mut batch = Batch::default();
     while batch.len() < size && batch.end.is_none() {
-        let (number, request) = match input.next() {
-            Some(Ok(line)) => (line.number, predictor.request(&line)),
-            Some(Err(Unreadable::Line(number, error))) => (number, Err(error)),
+        let (number, request, text) = match input.next() {
+            Some(Ok(line)) => (line.number, predictor.request(&line), line.text),
+            Some(Err(Unreadable::Line(number, error))) => (number, Err(error), String::new()),
             Some(Err(Unreadable::Rest(error))) => {
                 batch.end = Some(Err(error));
                 break;
@@ -263,7 +263,7 @@ fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool)
         };
         match request {
             Ok(Some(request)) => batch.requests.push(request),
-            Ok(None) => batch.others.push((number, predictor.blank(number))),
+            Ok(None) => batch.others.push((number, predictor.blank(number, &text))),
             Err(error) if keep_going => {
                 output::error(&error.to_string());
                 batch.wrong += 1;

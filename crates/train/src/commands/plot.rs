@@ -11,7 +11,7 @@ use training::run::checkpoint::TrainedRun;
 use training::run::layout::{PICTURES, check_names, check_output};
 
 use crate::args::flags::describe;
-use crate::args::{check_different, needs, reject, run_folder};
+use crate::args::{different, needs, reject, run_folder};
 use crate::device::DeviceName;
 use crate::plot::attention::{attention_maps, example_source};
 use crate::plot::{AttentionMaps, Plot, Progress, RunPlot};
@@ -84,12 +84,12 @@ impl PlotArgs {
 /// written.
 pub fn run(args: &PlotArgs) -> Result<()> {
     args.check()?;
-    check_different(&args.runs)?;
+    let folders = different(&args.runs)?.into_iter();
     if let Some(folder) = &args.output {
         check_output("output", folder)?;
     }
     let backend = DeviceName::choose(args.backend.as_deref())?;
-    let runs = args.runs.iter().map(|folder| RunData::read(folder));
+    let runs = folders.map(|folder| RunData::read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
     if let (None, [run]) = (&args.output, &runs[..]) {
         check_names("run", &run.folder)?;

@@ -11,9 +11,7 @@ use training::run::layout::check_output;
 use training::run::{RunData, labels};
 
 use crate::args::flags::describe;
-use crate::args::{
-    check_different, folder_of, reject, run_folder, unwritable_output, whole_within,
-};
+use crate::args::{different, folder_of, reject, run_folder, unwritable_output, whole_within};
 use crate::device::DeviceName;
 use crate::report::{Examined, RunReport, page};
 use crate::terminal::output;
@@ -58,7 +56,7 @@ impl ReportArgs {
 /// The flags are wrong, a run cannot be read, a device given by `--backend` does not start, or the
 /// page cannot be written.
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
-    check_different(&args.runs)?;
+    let folders = different(&args.runs)?.into_iter();
     let path = args.path();
     check_output("output", &path)?;
     let name = path.to_string_lossy().to_lowercase();
@@ -67,7 +65,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let expected = "must be a file whose name ends with .html, as the page is HTML";
     reject("--output", other, expected)?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
-    let runs = args.runs.iter().map(|folder| RunData::read(folder));
+    let runs = folders.map(|folder| RunData::read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
     let device = match backend.open() {
         _ if args.examples == 0 => Err("--examples is 0".into()),

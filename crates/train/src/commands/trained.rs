@@ -1,7 +1,11 @@
 //! The trained model that a command uses.
 
+use std::fmt;
+
 use anyhow::Result;
+use burn::tensor::DType;
 use fused::FastPaths;
+use serde::Serialize;
 use training::error::UsageError;
 use training::pretrained::{DOWNLOADED, Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
@@ -17,9 +21,30 @@ use crate::group::Group;
 pub(super) struct Trained {
     pub(super) run: TrainedRun,
     pub(super) backend: DeviceName,
+    pub(super) which: Which,
     /// Guard that keeps the fast paths (kernels of the crate `fused`) on or off, as the run's
     /// settings say, until the command ends.
     _fast_paths: FastPaths,
+}
+
+/// Says which model of a run was used.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Which {
+    /// Training step of the checkpoint, or of the newest one.
+    pub(super) step: usize,
+    /// Number of checkpoints of which the model is the mean.
+    pub(super) checkpoints: usize,
+    int8: bool,
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.checkpoints > 1 {
+            write!(f, "mean of {} checkpoints up to ", self.checkpoints)?;
+        }
+        let int8 = if self.int8 { ", 8 bits" } else { "" };
+        write!(f, "step {}{int8}", self.step)
+    }
 }
 
 /// Loads the model of a run or, if `languages` is given, of a run or of a folder in the Hugging Face
@@ -62,8 +87,18 @@ pub(super) fn load(
     if int8 {
         run.model = weights::quantize_int8(run.model, &device);
     }
+    let layer = run.model.decoder.layers.first();
+    let of_layer = layer.map(|layer| layer.feed_forward.w_1.weight.dtype());
     Ok(Trained {
         _fast_paths: fast_paths,
+        which: Which {
+            step: run.step,
+            checkpoints: match args.checkpoint {
+                CheckpointSelector::Average(k) => k,
+                _ => 1,
+            },
+            int8: matches!(of_layer, Some(DType::QFloat(_))),
+        },
         run,
         backend,
     })

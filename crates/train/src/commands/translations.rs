@@ -20,7 +20,7 @@ use transformer::generate::{GenerateConfig, GenerateError, Method};
 
 use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
-use super::trained::Trained;
+use super::trained::{Trained, Which};
 use crate::args::{EvalArgs, check_generation, needs, set};
 use crate::group::Group;
 use crate::metric;
@@ -40,8 +40,8 @@ struct Evaluation {
     perplexity: f64,
     token_accuracy: f64,
     beam: usize,
-    /// Training step of the evaluated checkpoint.
-    step: usize,
+    #[serde(flatten)]
+    which: Which,
     seconds: f64,
 }
 
@@ -111,7 +111,9 @@ pub(super) fn run(
     let own = own.map(|(pair, example)| Ok((pair, Some(example))));
     let named = |pair: Result<Pair, UsageError>| Ok((pair.map_err(name)?, None));
     let mut pairs = own.chain(read.iter_mut().flatten().map(named));
-    let mut scorer = TextScorer::new(args.metric, 1);
+    let mut metric = args.metric;
+    metric.lower_case |= config.tokenizer.lower_case;
+    let mut scorer = TextScorer::new(metric, 1);
     let mut progress = LineProgress::new("pairs", count);
     let (mut loss, mut correct, mut tokens, mut truncated, mut blank) = (0.0, 0.0, 0, 0, 0);
     loop {
@@ -180,18 +182,18 @@ pub(super) fn run(
         perplexity: loss.exp(),
         token_accuracy: correct / tokens as f64,
         beam: generation.rows_per_source(),
-        step: run.step,
+        which: trained.which,
         seconds: begun.elapsed().as_secs_f64(),
     };
     output::json_or(args.json, &evaluation, || {
         format!(
-            "{}\nloss {}, perplexity {:.2} a token, {}\nbeam {}, step {}, {:.1} s",
+            "{}\nloss {}, perplexity {:.2} a token, {}\nbeam {}, {}, {:.1} s",
             evaluation.scores.text(),
             short(loss),
             evaluation.perplexity,
             metric::named("token_accuracy", evaluation.token_accuracy),
             evaluation.beam,
-            run.step,
+            trained.which,
             evaluation.seconds
         )
     })

@@ -216,7 +216,9 @@ fn only_the_newest_checkpoints_and_the_best_are_kept() {
     steps.sort_unstable();
     assert_eq!(steps, expected);
     for which in ["last", "best", "11", "average:2"] {
-        run(folder, &format!("eval run --checkpoint {which}"));
+        let said = run(folder, &format!("eval run --int8 --checkpoint {which}"));
+        let mean = said.contains("mean of 2 checkpoints up to step 12, 8 bits");
+        assert_eq!(mean, which == "average:2", "{said}");
     }
     rejected(
         folder,

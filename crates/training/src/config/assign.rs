@@ -40,7 +40,10 @@ impl RunConfig {
             });
         };
         let wrong = |expected: String| UsageError::setting(setting, text, expected);
-        if setting == TASK || setting.is_derived {
+        if setting == TASK {
+            return Err(wrong("use --task".into()));
+        }
+        if setting.is_derived {
             return Err(wrong("follows from the task and its data".into()));
         }
         let is_text = matches!(self.data, DataConfig::Text(_));

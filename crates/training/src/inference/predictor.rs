@@ -411,10 +411,11 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// Returns the result of a blank line.
-    pub fn blank(&self, line: u64) -> String {
+    /// Returns the result of a blank line, `text`.
+    pub fn blank(&self, line: u64, text: &str) -> String {
         let request = Request {
             line,
+            text: text.into(),
             ..Request::default()
         };
         match (self.is_json, self.is_score()) {

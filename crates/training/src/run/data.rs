@@ -14,6 +14,7 @@ use super::{read_config_json, read_environments, read_lengths, read_status};
 use crate::config::BestBy;
 use crate::config::differences::{NearestPreset, Settings, differing, nearest_preset, settings};
 use crate::config::file::OF_HUGGING_FACE;
+use crate::data::parallel::{TrainSettings, ValidSettings};
 use crate::error::UsageError;
 
 /// Contents of a run folder, which is read without its data set and model.
@@ -66,8 +67,8 @@ pub const COMPARED: [&str; 15] = [
 ];
 
 /// Names of the hashes of the training corpus and of the validation pairs, which are the elements
-/// of `data.data` in `config.json`.
-pub const DATA_HASHES: [&str; 2] = ["data.data[0]", "data.data[1]"];
+/// of `data.data` in `config.json`: those of the settings that name the files.
+pub const DATA_HASHES: [&str; 2] = [TrainSettings::source.path, ValidSettings::source.path];
 
 impl RunData {
     /// Reads a run folder.

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,14 @@ impl Environment {
 
 /// Returns the date and time in UTC, to the second, in RFC 3339 format.
 pub(crate) fn now() -> String {
-    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+    rfc3339(SystemTime::now()).unwrap_or_default()
+}
+
+/// Returns a date and time in UTC, to the second, in RFC 3339 format; `None` before 1970 and after
+/// 9999.
+pub fn rfc3339(at: SystemTime) -> Option<String> {
+    let seconds = at.duration_since(UNIX_EPOCH).ok()?.as_secs();
+    (seconds < 253_402_300_800).then(|| humantime::format_rfc3339_seconds(at).to_string())
 }
 
 /// Reads the environments of the processes that have trained a run, in the order in which they
@@ -119,6 +126,21 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn times_that_have_no_name_are_none() {
+        let after = |seconds| rfc3339(UNIX_EPOCH + std::time::Duration::from_secs(seconds));
+        assert_eq!(after(0).as_deref(), Some("1970-01-01T00:00:00Z"));
+        assert_eq!(
+            after(253_402_300_799).as_deref(),
+            Some("9999-12-31T23:59:59Z")
+        );
+        assert_eq!(after(253_402_300_800), None);
+        assert_eq!(
+            rfc3339(UNIX_EPOCH - std::time::Duration::from_secs(1)),
+            None
+        );
+    }
 
     #[test]
     fn arguments_are_quoted_where_a_shell_would_read_them_otherwise() {

@@ -127,9 +127,8 @@ impl RunFolder {
     ///
     /// If `run_dir` equals `caches`, is not empty, or cannot be read as a folder.
     pub fn check(run_dir: Option<&Path>, caches: &Path) -> Result<(), UsageError> {
-        check_output("cache", caches)?;
         let Some(path) = run_dir else {
-            return Ok(());
+            return check_output("cache", caches);
         };
         if absolute(path).ok() == absolute(caches).ok() {
             let what = "is where tokenised corpora are kept; name another folder";
@@ -138,7 +137,8 @@ impl RunFolder {
         if path.exists() {
             claim(path)?;
         }
-        check_output(RUN_DIR, path)
+        check_output(RUN_DIR, path)?;
+        check_output("cache", caches)
     }
 
     /// Returns the default folder of cached tokenisers and tokenised corpora, which is `cache`

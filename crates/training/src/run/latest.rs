@@ -27,8 +27,7 @@ pub fn run_folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(parent)? {
         let path = entry?.path();
         let files = [CONFIG, METRICS, LOCK];
-        // The folder of tokenised corpora has a lock, but is not a run.
-        if path.ends_with(CACHE) && !path.join(CONFIG).exists() {
+        if is_cache(&path) {
             continue;
         }
         // A run that cannot be read is listed, too, so that it can be named.
@@ -37,6 +36,11 @@ pub fn run_folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(folders)
+}
+
+/// Returns whether a folder is that of tokenised corpora, which has a lock but is not a run.
+pub fn is_cache(path: &Path) -> bool {
+    path.ends_with(CACHE) && !path.join(CONFIG).exists()
 }
 
 /// Returns when training last changed a run folder; `None` if the folder has no file of a run.

@@ -37,10 +37,10 @@ pub use curves::{CURVES, Curves, MetricsLine, Point, read_metrics};
 #[doc(hidden)]
 pub use data::{COMPARED, DATA_HASHES, RunData, labels, seed_groups};
 #[doc(hidden)]
-pub use environment::{Environment, quoted, read_environments};
+pub use environment::{Environment, quoted, read_environments, rfc3339};
 pub use folder::RunFolder;
 #[doc(hidden)]
-pub use latest::{find_run, run_folders};
+pub use latest::{find_run, is_cache, run_folders};
 #[doc(hidden)]
 pub use layout::unusable;
 #[doc(hidden)]

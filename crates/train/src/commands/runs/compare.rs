@@ -11,11 +11,10 @@ use training::config::differences::{Settings, differing};
 use training::config::setting_at;
 use training::data::TASK;
 use training::run::{COMPARED, DATA_HASHES, RunData, Status, seed_groups};
-use training::setting::shown as value_shown;
 
 use super::shown::{self, shortened};
 use crate::args::flags::fit_flag_of;
-use crate::args::{check_different, run_folder};
+use crate::args::{different, run_folder};
 use crate::metric;
 use crate::number::grouped;
 use crate::plot::mean_and_deviation;
@@ -76,8 +75,8 @@ struct Spread {
 ///
 /// A folder that is not a run, or that is named twice.
 pub fn run(args: &CompareArgs) -> Result<()> {
-    check_different(&args.runs)?;
-    let runs = args.runs.iter().map(|folder| RunData::summary(folder));
+    let folders = different(&args.runs)?.into_iter();
+    let runs = folders.map(|folder| RunData::summary(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;
     let of_indices = |group: Vec<usize>| group.into_iter().map(|i| &runs[i]).collect();
     let groups: Vec<Vec<&RunData>> = seed_groups(&runs).into_iter().map(of_indices).collect();
@@ -130,6 +129,7 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
     let is_chosen = |path: &&str| {
         let mut chosen = chosen.iter();
         *path == TASK.path
+            || DATA_HASHES.contains(path)
             || setting_at(path).is_none()
             || chosen.any(|chosen| chosen.as_ref().is_none_or(|it| it.contains_key(*path)))
     };
@@ -219,7 +219,7 @@ fn table(comparison: &Comparison, start: usize, count: usize) -> Table {
     };
     for setting in &comparison.settings {
         let values = setting.values[range.clone()].iter();
-        let values = values.map(|value| shortened(&value_shown(value)));
+        let values = values.map(|value| shortened(&shown::on_line(setting.path, value)));
         row(setting.flag.unwrap_or(setting.path), values.collect());
     }
     if comparison.settings.is_empty() {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use training::config::differences::{FINE_TUNING, NearestPreset};
 use training::error::UsageError;
 use training::run::layout::CONFIG;
-use training::run::{COMPARED, RunData, run_folders};
+use training::run::{COMPARED, RunData, rfc3339, run_folders};
 
 use super::shown;
 use crate::args::flags::describe;
@@ -220,7 +220,7 @@ impl Listed {
             let field = best.field();
             json!({"metric": field, "value": best.value, "step": best.step})
         });
-        let changed = run.changed.map(humantime::format_rfc3339_seconds);
+        let changed = run.changed.and_then(rfc3339);
         json!({
             "name": run.name,
             "folder": run.folder.to_string_lossy(),

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use training::config::differences::{NearestPreset, Settings};
+use training::config::setting_at;
 use training::setting::shown;
 
 use crate::args::flags::fit_flag_of;
@@ -30,13 +31,18 @@ pub(super) fn chosen(nearest: &NearestPreset) -> Settings {
     chosen
 }
 
+/// Formats the value of the setting at `path` as on the command line.
+pub(super) fn on_line(path: &str, value: &Value) -> String {
+    setting_at(path).map_or_else(|| shown(value), |setting| setting.shown(value))
+}
+
 /// Formats a setting as on the command line: `--warmup 200`, or `PATH=VALUE` if no single flag
 /// gives the setting this value.
 pub(super) fn setting(path: &str, setting: &Value) -> String {
     match (fit_flag_of(path), setting) {
         (Some(flag), Value::Bool(true)) => flag.into(),
         (Some(flag), setting) if !setting.is_null() && !setting.is_boolean() => {
-            format!("{flag} {}", shown(setting))
+            format!("{flag} {}", on_line(path, setting))
         }
         _ => format!("{path}={setting}"),
     }

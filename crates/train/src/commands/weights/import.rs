@@ -12,7 +12,7 @@ use training::error::UsageError;
 use training::pretrained::{Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::{self, Checkpoints, Content};
 use training::run::{RunFolder, TrainingState, layout};
-use training::setting::{Section, shown as value_shown};
+use training::setting::Section;
 use transformer::weights::{
     self, Contents, Dtype, ImportOptions, Imported, Layout, ModelFolder, Parameters, WeightsError,
     WeightsFile,
@@ -246,7 +246,7 @@ fn flags_of(config: &TransformerConfig) -> String {
         ModelSettings::pad_id,
     ]
     .map(|setting| {
-        let value = value_shown(&config[setting.key()]).replace('_', "-");
+        let value = setting.shown(&config[setting.key()]);
         let flagged = setting.flag.map(|flag| format!("{} {value}", flag.name));
         flagged.unwrap_or_else(|| format!("--set {setting}={value}"))
     });

@@ -101,8 +101,12 @@ impl ParallelDataset {
         let mut pairs = held_out_pairs.map(Ok).chain(file.iter_mut().flatten());
         let (mut chosen, mut long) = (Vec::new(), 0);
         while chosen.len() < n
-            && let Some(pair) = pairs.next().transpose()?
+            && let Some(mut pair) = pairs.next().transpose()?
         {
+            if config.tokenizer.lower_case {
+                // Outputs are in lower case, too.
+                pair.target = pair.target.to_lowercase();
+            }
             let ids = self.tokenizers.encode(&pair);
             long += usize::from(config.is_overlong(ids.each_ref().map(Vec::len)));
             chosen.push((pair, self.example(ids)));

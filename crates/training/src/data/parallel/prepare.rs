@@ -136,6 +136,19 @@ impl ParallelDataset {
             long,
             &format!("of {} pairs", grouped(pairs)),
         );
+        let is_empty = |pair: &u32| cache.lengths(*pair as usize).contains(&0);
+        let empty = (0..pairs).filter(is_empty).count();
+        if empty > 0 {
+            let files = config.tokenizer_files().into_iter().flatten();
+            let mut files: Vec<_> = files.map(|file| file.display().to_string()).collect();
+            files.dedup();
+            let (skipped, files) = (grouped(empty), files.join(", "));
+            let what = format!("a side has no token of the tokeniser {files}");
+            notes::warn(&format!(
+                "{skipped} of {} pairs skipped: {what}",
+                grouped(pairs)
+            ));
+        }
         let ends = tokenizers[0].suffix().len();
         // Returns the numbers of tokens that the model reads: of the source with its suffix,
         // usually an end symbol, and of the target with its begin symbol.
@@ -143,13 +156,14 @@ impl ParallelDataset {
             let [source, target] = cache.lengths(pair as usize);
             [source.min(most[0]) + ends, target.min(most[1]) + 1]
         };
-        let is_kept = |pair: &u32| config.overlong == Overlong::Cut || !is_long(pair);
+        let is_short = |pair: &u32| config.overlong == Overlong::Cut || !is_long(pair);
+        let is_kept = |pair: &u32| is_short(pair) && !is_empty(pair);
         let kept = (0..pairs).filter(|pair| is_kept(pair) && !is_held_out(*pair));
         let plan = BatchPlan::new(kept, lengths, config.batch_tokens);
         if plan.batches() == 0 {
             let (name, most) = (TextConfig::max_length.name(), config.max_length);
             let expected = match pairs {
-                0 => "has no pair with text on both sides".into(),
+                n if n as usize == empty => "has no pair with tokens on both sides".into(),
                 _ => format!("has no pair of at most {name} ({most}) tokens"),
             };
             return Err(wrong(&config.train.source, expected).into());

@@ -48,8 +48,8 @@ fn json_repeats_the_source_as_it_was_written() {
     assert_eq!(alignment.len(), 4);
     assert_eq!(alignment[0].as_array().unwrap().len(), 2);
     assert_eq!(
-        predictor.blank(8),
-        "{\"line\":8,\"source\":\"\",\"hypotheses\":[]}\n"
+        predictor.blank(8, " "),
+        "{\"line\":8,\"source\":\" \",\"hypotheses\":[]}\n"
     );
 }
 

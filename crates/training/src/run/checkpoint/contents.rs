@@ -35,8 +35,8 @@ pub const STATE: &str = "state.json";
 ///
 /// # Errors
 ///
-/// If no checkpoint can be used, or if a newer version of this program wrote the newest undamaged
-/// one.
+/// If no checkpoint can be used, or the newest one that is not damaged [may be
+/// whole](CheckpointError::may_be_whole).
 pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
     let (step, files, skipped) = checkpoints.newest(check_files)?;
     for damaged in skipped {
@@ -46,11 +46,11 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
 }
 
 /// Reads the checkpoint that is the [run's model](TrainingState::model_step), and returns its step
-/// and its files. If it cannot be used, warns and returns the newest one.
+/// and its files. If it is damaged, warns and returns the newest one.
 ///
 /// # Errors
 ///
-/// Those of [`newest`].
+/// Those of [`newest`], also for the run's model.
 pub fn of_model(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
     let (last, files) = newest(checkpoints)?;
     let step = read_state(&files)?.model_step();
@@ -59,6 +59,7 @@ pub fn of_model(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), 
     }
     match at_step(checkpoints, step) {
         Ok(best) => Ok((step, best)),
+        Err(error) if error.may_be_whole => Err(error.into()),
         Err(error) => {
             let what = format!("the best model is lost, and the one of step {last} is used");
             notes::warn(&format!("{error}; {what}"));
@@ -83,15 +84,19 @@ fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointEr
 pub(super) fn at_step(
     checkpoints: &Checkpoints,
     step: usize,
-) -> Result<LoadedCheckpoint, UsageError> {
+) -> Result<LoadedCheckpoint, CheckpointError> {
     let steps = checkpoints.steps();
-    if !steps.contains(&step) {
+    let files = checkpoints.read(step).map_err(|error| {
+        if error.may_be_whole || steps.contains(&step) {
+            return error;
+        }
         let steps: Vec<String> = steps.iter().map(usize::to_string).collect();
-        let steps = steps.join(", ");
-        let what = format!("has no checkpoint of step {step}, only of {steps}");
-        return Err(unusable(checkpoints.folder(), what));
-    }
-    let files = checkpoints.read(step)?;
+        let what = format!(
+            "has no checkpoint of step {step}, only of {}",
+            steps.join(", ")
+        );
+        CheckpointError::damaged(checkpoints.folder(), what)
+    })?;
     check_files(step, &files)?;
     Ok(files)
 }

@@ -45,9 +45,10 @@ pub struct CheckpointError {
     pub path: String,
     /// What is wrong with the file or folder.
     pub what: String,
-    /// Whether a newer version of this program wrote the checkpoint. Otherwise, a file is missing
-    /// or differs from what was written, or no checkpoint of the run is usable.
-    pub is_newer: bool,
+    /// Whether the checkpoint may be whole: a newer version of this program wrote it, or a file cannot
+    /// be read for now, as without permission. Otherwise, a file is missing or differs from what was
+    /// written, or no checkpoint of the run is usable.
+    pub may_be_whole: bool,
 }
 
 impl CheckpointError {
@@ -55,15 +56,24 @@ impl CheckpointError {
         Self {
             path: path.display().to_string(),
             what: what.into(),
-            is_newer: false,
+            may_be_whole: false,
         }
     }
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> CheckpointError {
-    match error.kind() {
-        ErrorKind::NotFound => CheckpointError::damaged(path, MISSING),
-        _ => CheckpointError::damaged(path, format!("cannot be read ({error})")),
+    let kind = error.kind();
+    if kind == ErrorKind::NotFound {
+        return CheckpointError::damaged(path, MISSING);
+    }
+    let other = [
+        ErrorKind::InvalidInput,
+        ErrorKind::NotADirectory,
+        ErrorKind::IsADirectory,
+    ];
+    CheckpointError {
+        may_be_whole: !other.contains(&kind),
+        ..CheckpointError::damaged(path, format!("cannot be read ({error})"))
     }
 }
 
@@ -176,7 +186,7 @@ impl Checkpoints {
                 "was written by a newer version of this program (format {format}, this one reads up to {FORMAT}); use that version"
             );
             return Err(CheckpointError {
-                is_newer: true,
+                may_be_whole: true,
                 ..damaged(&path, what)
             });
         }
@@ -215,8 +225,8 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// If no checkpoint can be used, or if a newer version of this program wrote the newest
-    /// undamaged one.
+    /// If no checkpoint can be used, or the newest one that is not damaged [may be
+    /// whole](CheckpointError::may_be_whole).
     pub fn newest(
         &self,
         check: impl Fn(usize, &LoadedCheckpoint) -> Result<(), CheckpointError>,
@@ -228,7 +238,7 @@ impl Checkpoints {
             let read = self.read(step);
             match read.and_then(|files| check(step, &files).map(|()| files)) {
                 Ok(files) => return Ok((step, files, skipped)),
-                Err(newer) if newer.is_newer => return Err(newer),
+                Err(error) if error.may_be_whole => return Err(error),
                 Err(damaged) => skipped.push(damaged),
             }
             // A training process may have written a newer checkpoint, and removed this one before

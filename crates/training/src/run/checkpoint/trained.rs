@@ -98,7 +98,10 @@ pub fn load_model(
         CheckpointSelector::Last => newest(&checkpoints)?,
         CheckpointSelector::Step(step) => {
             let files = at_step(&checkpoints, step);
-            (step, files.map_err(|error| of_selector(step, error))?)
+            (
+                step,
+                files.map_err(|error| of_selector(step, error.into()))?,
+            )
         }
         CheckpointSelector::Best => of_model(&checkpoints)?,
         CheckpointSelector::Average(k) => {

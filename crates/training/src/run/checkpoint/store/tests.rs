@@ -134,7 +134,25 @@ fn a_newer_format_is_not_skipped() {
     let manifest = r#"{"format": 2, "something": "else"}"#;
     fs::write(checkpoints.path(20).join(MANIFEST), manifest).unwrap();
     let error = checkpoints.newest(anything).unwrap_err();
-    assert!(error.is_newer && error.what.contains("format 2"), "{error}");
+    assert!(
+        error.may_be_whole && error.what.contains("format 2"),
+        "{error}"
+    );
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_that_cannot_be_opened_for_now_is_no_damage() {
+    let (_run, checkpoints) = checkpoints(&[3, 20]);
+    // Root may read everything, but no link to itself.
+    let path = checkpoints.path(20).join(MANIFEST);
+    fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&path, &path).unwrap();
+    let error = checkpoints.newest(anything).unwrap_err();
+    assert!(
+        error.may_be_whole && error.to_string().contains("step-20"),
+        "{error}"
+    );
 }
 
 #[test]
