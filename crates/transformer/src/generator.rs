@@ -1,7 +1,7 @@
 //! The generator (paper, section 3.4): the linear layer from decoder states to logits.
 
 use burn::module::{Module, Param};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, FloatDType, Tensor};
 
 use crate::config::GeneratorConfig;
 use crate::error::ConfigError;
@@ -91,4 +91,16 @@ impl Generator {
         let [_, vocab_size] = logits.dims();
         logits.reshape([batch, length, vocab_size])
     }
+}
+
+pub(crate) fn is_half(precision: DType) -> bool {
+    matches!(precision, DType::F16 | DType::BF16)
+}
+
+/// Casts logits in half precision to f32, since softmax and sums need it.
+pub(crate) fn full_precision<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    if is_half(x.dtype()) {
+        return x.cast(FloatDType::F32);
+    }
+    x
 }

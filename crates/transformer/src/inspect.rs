@@ -4,7 +4,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Int, Tensor};
 
-use crate::loss::full_precision;
+use crate::generator::full_precision;
 use crate::mask::AttentionMask;
 use crate::memory::Memory;
 use crate::model::Transformer;

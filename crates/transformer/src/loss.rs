@@ -16,6 +16,7 @@ use burn::tensor::{DType, FloatDType, Int, Tensor};
 
 use crate::decoder::Decoder;
 use crate::error::{ConfigError, number};
+use crate::generator::{full_precision, is_half};
 use crate::mask::AttentionMask;
 use crate::model::Transformer;
 
@@ -233,16 +234,4 @@ impl Transformer {
             None => criterion.sum(self.decoder.logits(states), labels),
         }
     }
-}
-
-fn is_half(precision: DType) -> bool {
-    matches!(precision, DType::F16 | DType::BF16)
-}
-
-/// Casts logits in half precision to f32, since softmax and sums need it.
-pub(crate) fn full_precision<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    if is_half(x.dtype()) {
-        return x.cast(FloatDType::F32);
-    }
-    x
 }

@@ -9,7 +9,7 @@ use super::error::GenerateError;
 use crate::decoder::Decoder;
 use crate::dropout::without_dropout;
 use crate::error::{ConfigError, InputError};
-use crate::loss::full_precision;
+use crate::generator::full_precision;
 use crate::memory::Memory;
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
