@@ -171,7 +171,7 @@ fn matrices_can_be_quantised_while_they_are_read() {
         let device = Device::flex();
         let mut folder = ModelFolder::open(folder(name)).unwrap();
         let model = folder.import().unwrap().transformer(&device).unwrap();
-        let expected = parameters(&quantize_int8(model, &device));
+        let expected = parameters(&quantize_int8(model));
         folder.options.int8 = true;
         let imported = folder.import().unwrap();
         let is_small = |data: &&TensorData| matches!(data.dtype(), DType::QFloat(_));

@@ -1228,6 +1228,9 @@ fn new_tokens_are_limited_for_each_prompt() {
     let most = GenerateConfig::new(usize::MAX).with_max_new_tokens(Some(usize::MAX));
     let longest = decoder.complete(None, &[[5, 6]], &most).unwrap();
     assert_eq!(Some(longest[0][0].tokens.len()), decoder.max_len());
+    let full = vec![3; decoder.max_len().unwrap()];
+    let error = decoder.complete(None, &[vec![5], full], &most).unwrap_err();
+    assert!(error.to_string().contains("sequence 1"), "{error}");
     for method in [Method::Greedy, beam(3, LengthPenalty::Average)] {
         let config = config.clone().with_method(method);
         let found = decoder.complete(None, &prompts, &config).unwrap();

@@ -26,7 +26,7 @@ fn config(tying: WeightTying) -> TransformerConfig {
 fn models(tying: WeightTying) -> [Transformer; 2] {
     let device = Device::flex();
     let model = config(tying).init_seeded(1, &device).unwrap();
-    [model.clone(), quantize_int8(model, &device)]
+    [model.clone(), quantize_int8(model)]
 }
 
 fn logits(model: &Transformer) -> TensorData {

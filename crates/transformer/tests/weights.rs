@@ -768,6 +768,14 @@ fn assumed_settings_are_in_the_warnings() {
         import(&file, options).unwrap().warnings
     };
     assert_eq!(warnings(metadata(&config), &options()), [""; 0]);
+    let other = ImportOptions {
+        activation: Some(Activation::Gelu),
+        ..options()
+    };
+    let found = warnings(metadata(&config), &other);
+    let written = serde_json::to_value(config.activation).unwrap();
+    let expected = format!("settings of the file are replaced: activation {written} by \"gelu\"");
+    assert_eq!(found, [expected]);
     let given = ImportOptions {
         n_heads: Some(config.n_heads),
         activation: Some(Activation::Relu),

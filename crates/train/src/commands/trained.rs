@@ -85,7 +85,7 @@ pub(super) fn load(
     };
     let fast_paths = run.config.execution.fast_paths();
     if int8 {
-        run.model = weights::quantize_int8(run.model, &device);
+        run.model = weights::quantize_int8(run.model);
     }
     let layer = run.model.decoder.layers.first();
     let of_layer = layer.map(|layer| layer.feed_forward.w_1.weight.dtype());

@@ -215,6 +215,15 @@ impl Decoder {
             if config.max_new_tokens.is_none() {
                 return Err(ConfigError::new("max_length", config.max_length, expected).into());
             }
+            if let Some(sequence) = prefixes.iter().position(|prefix| prefix.len() >= max_len) {
+                let (length, max_len) = (prefixes[sequence].len(), max_len - 1);
+                return Err(InputError::TooLong {
+                    sequence,
+                    length,
+                    max_len,
+                }
+                .into());
+            }
             config.max_length = max_len;
         }
         let max_rows = prefixes.len().saturating_mul(config.rows_per_source());

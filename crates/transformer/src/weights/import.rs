@@ -198,6 +198,30 @@ fn assumed(config: &TransformerConfig, options: &ImportOptions) -> Option<String
     })
 }
 
+/// Returns a warning about the settings in the file's metadata that the options replace; `None` if there
+/// are none.
+fn replaced(written: &TransformerConfig, now: &TransformerConfig) -> Option<String> {
+    let json = |config| serde_json::to_value(config).expect("it is plain data");
+    let [written, now] = [written, now].map(json);
+    let names = [
+        "n_heads",
+        "activation",
+        "norm_placement",
+        "norm_variance",
+        "norm_epsilon",
+        "positions",
+        "max_len",
+        "scale_embeddings",
+        "pad_id",
+        "dropout",
+    ];
+    let differing = names.iter().filter(|name| written[**name] != now[**name]);
+    let replaced = differing.map(|name| format!("{name} {} by {}", written[name], now[name]));
+    let replaced: Vec<String> = replaced.collect();
+    let what = || format!("settings of the file are replaced: {}", replaced.join(", "));
+    (!replaced.is_empty()).then(what)
+}
+
 const NO_BIASES: &str = "the layers have no biases: zeros are used";
 
 /// Imports the weights of a file.
@@ -338,7 +362,10 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
         }
     }
     stacks.validate().map_err(WeightsError::Config)?;
-    if family.is_own && Stacks::of_metadata(file.metadata())?.is_none() {
+    let written = Stacks::of_metadata(file.metadata())?;
+    if let Some(written) = &written {
+        warnings.extend(replaced(&written.nearest(), &stacks.nearest()));
+    } else if family.is_own {
         warnings.extend(assumed(&stacks.nearest(), options));
     }
     Ok(Imported {

@@ -1,8 +1,8 @@
 //! Quantised weights for inference.
 
 use burn::module::{Module, Param, ParamGroup, Quantizer};
+use burn::tensor::Tensor;
 use burn::tensor::quantization::{Calibration, QuantValue};
-use burn::tensor::{Device, Tensor};
 
 use super::int8::axis;
 use super::named::{MapNamed, map_named};
@@ -18,10 +18,13 @@ use super::named::{MapNamed, map_named};
 /// Without fast paths ([`fused::has_fast_paths`]), a quantised matrix would have to be dequantised
 /// at each use. The elements are therefore rounded in the same way, but stored in f32.
 ///
+/// Quantised matrices are for inference: they are not trained.
+///
 /// On other backends with fast paths, Burn's quantiser quantises the weights of linear layers with
 /// the scheme of the device's settings, by default with one scale per weight. Embedding tables are
 /// not quantised. The speed depends on the backend's operations.
-pub fn quantize_int8<M: Module>(module: M, device: &Device) -> M {
+pub fn quantize_int8<M: Module>(module: M) -> M {
+    let device = &module.devices().into_iter().next().unwrap_or_default();
     if fused::takes_int8(device) {
         return map_named(module, &mut Int8 { stays: true });
     }
@@ -59,7 +62,7 @@ impl MapNamed for Int8 {
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::Int;
+    use burn::tensor::{Device, Int};
 
     use super::*;
     use crate::config::{TransformerConfig, WeightTying};
@@ -78,7 +81,7 @@ mod tests {
             .with_n_decoder_layers(2)
             .init_seeded(3, &device)
             .unwrap();
-        let small = quantize_int8(model.clone(), &device);
+        let small = quantize_int8(model.clone());
         struct Count(usize);
         impl VisitNamed for Count {
             fn visit<const D: usize>(&mut self, _: String, param: &Param<Tensor<D>>) {
@@ -102,7 +105,7 @@ mod tests {
 
         // Without fast paths, the weights are rounded in the same way, but stored in f32.
         let _plain = fused::fast_paths(false);
-        let stored = quantize_int8(model.clone(), &device);
+        let stored = quantize_int8(model.clone());
         let mut count = Count(0);
         visit_named(&stored, &mut count);
         assert_eq!(count.0, 0);
@@ -120,7 +123,7 @@ mod tests {
         let model = TransformerConfig::new(500, 500)
             .init_seeded(1, &device)
             .unwrap();
-        let small = quantize_int8(model.clone(), &device);
+        let small = quantize_int8(model.clone());
         let ids = |seed: i64| {
             let ids: Vec<i64> = (0..48)
                 .map(|i| (i * i * 31 + seed * 17) % 499 + 1)
@@ -147,7 +150,7 @@ mod tests {
                 .with_weight_tying(tying)
                 .init_seeded(5, &device)
                 .unwrap();
-            let model = quantize_int8(model, &device);
+            let model = quantize_int8(model);
             let sources: Vec<Vec<u32>> = (1..9)
                 .map(|n| (0..n).map(|i| 3 + (i * n) % 20).collect())
                 .collect();

@@ -24,7 +24,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     let (args, sizes) = (bench.args, &bench.sizes);
     let mut model = sizes.model.init_seeded(0, &bench.device)?;
     if args.int8 {
-        model = weights::quantize_int8(model, &bench.device);
+        model = weights::quantize_int8(model);
     }
     let only = |size| vec![size];
     let batches = args.batch_size.map_or(vec![1, sizes.batch], only);
