@@ -8,6 +8,7 @@ use crate::choice::choices;
 /// Placement of layer normalisation in a residual block (paper, section 5.4; Xiong et al. 2020).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NormPlacement {
     /// `norm(x + dropout(sublayer(x)))`, as in the paper.
     Post,
@@ -27,6 +28,7 @@ choices!(NormPlacement, "norm_placement", {
 /// the standard normal distribution function, and `σ` is the logistic sigmoid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Activation {
     /// `max(0, x)`, as in the paper.
     Relu,
@@ -85,6 +87,7 @@ impl Activation {
 /// Kind of normalisation: layer normalisation or RMS normalisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NormKind {
     /// Layer normalisation, as in the paper: each vector is shifted to mean 0 and scaled to
     /// variance 1, before the trained scale and shift.
@@ -103,6 +106,7 @@ choices!(NormKind, "norm", {
 /// Divisor with which a layer norm over `D` elements computes the variance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum NormVariance {
     /// `D`, as in the layer normalisation paper and `torch.nn.LayerNorm`.
     #[default]
@@ -119,6 +123,7 @@ choices!(NormVariance, "norm_variance", {
 /// Positional encoding (paper, section 3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Positions {
     /// Fixed, alternating sines and cosines, added to the embeddings, as in the paper.
     Sinusoidal,
@@ -165,6 +170,7 @@ choices!(Positions, "positions", {
 /// the generator's weight (paper, section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum WeightTying {
     /// Three separate matrices.
     None,

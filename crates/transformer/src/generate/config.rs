@@ -8,6 +8,7 @@ use crate::error::{ConfigError, number};
 /// The decoding method: how the next token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Method {
     /// Chooses the likeliest token at each step.
     Greedy,
@@ -50,6 +51,7 @@ pub enum Method {
 /// [`count_prefix`](GenerateConfig::count_prefix) says so.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum LengthPenalty {
     /// The divisor is 1: the score is the log-probability.
     None,
@@ -95,6 +97,7 @@ impl LengthPenalty {
 /// the first end symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum EarlyStopping {
     /// The search ends when no unfinished target can become one of the `n_best` targets to return:
     /// `"never"` in Hugging Face transformers.

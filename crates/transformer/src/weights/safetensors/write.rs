@@ -17,6 +17,7 @@ const ROUNDED: usize = 1 << 18;
 
 /// Element type of the tensors that are written to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Dtype {
     /// Elements are written exactly.
     #[default]
