@@ -105,6 +105,7 @@ def theirs(args, work, kind, beam, batch):
     task = json.dumps([str(work), kind, beam, batch])
     command = [sys.executable, __file__, args.model, args.sources, "--threads", str(args.threads), "--child", task]
     command += ["--target-lang", args.target_lang] if args.target_lang else []
+    command += ["--max-length", str(args.max_length)] if args.max_length else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"ctranslate2: {done.stderr}")
@@ -129,7 +130,7 @@ def child(args):
     )
     lines = Path(args.sources).read_text("utf8").split("\n")
     lines = lines if lines[-1] else lines[:-1]
-    options = {"beam_size": beam, "max_batch_size": batch, "max_decoding_length": 258}
+    options = {"beam_size": beam, "max_batch_size": batch, "max_decoding_length": args.max_length or 258}
     if is_run:
         source, target = (Tokenizer.from_file(f"{args.model}/{side}.tokenizer.json") for side in ("source", "target"))
         name = lambda id: SPECIAL[id] if id < len(SPECIAL) else f"t{id}"  # noqa: E731
@@ -153,6 +154,7 @@ def ours(args, work, kind, beam, batch):
     command += ["--beam", str(beam), "--batch-size", str(batch), "--threads", str(args.threads)]
     command += ["--int8"] if kind == "int8" else []
     command += ["--target-lang", args.target_lang] if args.target_lang else []
+    command += ["--max-length", str(args.max_length)] if args.max_length else []
     command = ["/usr/bin/time", "-f", "%M", *map(str, command)]
     begun = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True)
@@ -167,6 +169,7 @@ def main():
     parser.add_argument("model")
     parser.add_argument("sources")
     parser.add_argument("--target-lang")
+    parser.add_argument("--max-length", type=int, help="of outputs, such as those of random weights, which do not end")
     parser.add_argument("--train", default="target/release/train")
     parser.add_argument("--kinds", nargs="+", choices=["float32", "int8"], default=["float32", "int8"])
     parser.add_argument("--beams", nargs="+", type=int, default=[1, 5])

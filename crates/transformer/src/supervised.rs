@@ -70,6 +70,9 @@ impl PairBatcher {
 
     /// Sets the id that pads sources and targets, and the targets of burn-train's metrics: pass it
     /// to `AccuracyMetric::with_pad_token`.
+    ///
+    /// The loss knows padding by its place, but these metrics know it by its id: they leave out tokens
+    /// that have it, such as end symbols if it is `eos_id`.
     pub fn with_pad_id(mut self, pad_id: u32) -> Self {
         self.pad_id = pad_id;
         self
