@@ -54,7 +54,7 @@ impl RunReport {
         let has_attention = examined.as_ref().is_ok_and(Examined::has_attention);
         let folder = quoted(&run.folder.display().to_string());
         let notes = [
-            (!has_curves).then(|| "There are no curves: the run has taken no steps.".into()),
+            (!has_curves).then(|| "There are no curves: metrics.jsonl has no steps.".into()),
             (has_curves && !has_evaluation)
                 .then(|| "There are no validation curves: the run has not been evaluated.".into()),
             (run.lengths.is_none() && !run.is_of_texts()).then(|| {
