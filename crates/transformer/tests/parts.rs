@@ -413,6 +413,15 @@ fn files_that_do_not_fit_are_refused() {
         error,
         "cannot hold this model: it has `base: 500000.0` where its configuration says `base: 10000.0`",
     );
+    let with = |kind| EncoderConfig::new(16, 24, 2, 1).with_positions(kind);
+    let mut sinusoids = with(Positions::Sinusoidal).init(&device).unwrap();
+    let halves = with(Positions::SinusoidalHalves).init(&device).unwrap();
+    sinusoids.input.position = halves.input.position;
+    let error = save(&path, &sinusoids).unwrap_err();
+    refused(
+        error,
+        "cannot hold this model: it has `kind: SinusoidalHalves`",
+    );
     encoder.layers.pop();
     let error = save(&path, &encoder).unwrap_err().to_string();
     assert!(error.contains("layers.2."), "{error}");
