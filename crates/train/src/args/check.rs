@@ -33,14 +33,15 @@ pub fn needs(
 }
 
 /// Returns the runs among `runs`, such as those of `runs/*`, which has the folder of tokenised corpora,
-/// too. Rejects a run that is named twice.
+/// too; without a run, that folder. Rejects a run that is named twice.
 pub fn different(runs: &[PathBuf]) -> Result<Vec<&PathBuf>, UsageError> {
     let mut seen = HashSet::new();
     let whole = |run: &PathBuf| run.canonicalize().unwrap_or_else(|_| run.clone());
     let twice = runs.iter().find(|run| !seen.insert(whole(run)));
     let twice = twice.map(|run| run.display());
     reject("RUN", twice, "is named twice; name different runs")?;
-    Ok(runs.iter().filter(|run| !is_cache(run)).collect())
+    let is_kept = |run: &&PathBuf| runs.iter().all(|run| is_cache(run)) || !is_cache(run);
+    Ok(runs.iter().filter(is_kept).collect())
 }
 
 /// Returns the folder of a file.

@@ -97,7 +97,7 @@ pub(super) fn load(
                 CheckpointSelector::Average(k) => k,
                 _ => 1,
             },
-            int8: matches!(of_layer, Some(DType::QFloat(_))),
+            int8: int8 || matches!(of_layer, Some(DType::QFloat(_))),
         },
         run,
         backend,
