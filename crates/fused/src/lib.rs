@@ -300,6 +300,7 @@ pub use ops::int8::{embedding, int8_data, quantize_int8, quantize_int8_data, tak
 pub use ops::layer_norm::layer_norm;
 pub use ops::linear::{linear, linear_transposed};
 pub use ops::residual::{residual, residual_and_norm, residual_norm};
+pub use ops::rotation::rotate;
 pub use precision::{Bf16Matmuls, bf16_matmuls, has_bf16_matmuls, takes_bf16_matmuls};
 pub use profile::Profile;
 pub use simd::exp::log_sum_exp;

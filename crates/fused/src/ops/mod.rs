@@ -25,3 +25,4 @@ pub(crate) mod int8;
 pub(crate) mod layer_norm;
 pub(crate) mod linear;
 pub(crate) mod residual;
+pub(crate) mod rotation;

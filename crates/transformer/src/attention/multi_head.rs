@@ -189,10 +189,7 @@ impl SelfAttention {
                     "the rotation is one after {past} tokens, but the cache has {held}"
                 );
             }
-            let n_rotated = n_heads + of_keys;
-            let rotated = packed.clone().narrow(2, 0, n_rotated).swap_dims(1, 2);
-            let rotated = rotation.apply(rotated).swap_dims(1, 2);
-            packed = Tensor::cat(vec![rotated, packed.narrow(2, n_rotated, of_keys)], 2);
+            packed = rotation.apply_packed(packed, n_heads + of_keys);
         }
         let mut inputs = Inputs::Own {
             packed: packed.clone(),

@@ -62,8 +62,8 @@ impl RotaryEncoding {
     pub fn forward(&self, offset: usize, length: usize) -> Rotation {
         Rotation {
             past: offset,
-            cos: rows(self.cos.clone(), offset, length).unsqueeze(),
-            sin: rows(self.sin.clone(), offset, length).unsqueeze(),
+            cos: rows(self.cos.clone(), offset, length),
+            sin: rows(self.sin.clone(), offset, length),
         }
     }
 
@@ -79,13 +79,13 @@ impl RotaryEncoding {
     }
 }
 
-/// Cosines and sines of the rotation angles of consecutive positions, `[1, 1, T, K/2]` each.
+/// Cosines and sines of the rotation angles of consecutive positions, `[T, K/2]` each.
 #[derive(Clone, Debug)]
 pub struct Rotation {
     /// Number of positions before these.
     pub(crate) past: usize,
-    cos: Tensor<4>,
-    sin: Tensor<4>,
+    cos: Tensor<2>,
+    sin: Tensor<2>,
 }
 
 impl Rotation {
@@ -100,23 +100,22 @@ impl Rotation {
     ///
     /// If the rotation is one of another number of positions, or of another width.
     pub fn apply(&self, x: Tensor<4>) -> Tensor<4> {
-        let [.., length, pairs] = self.cos.dims();
-        let [.., t, k] = x.dims();
+        let [_, n_heads, ..] = x.dims();
+        self.apply_packed(x.swap_dims(1, 2), n_heads)
+            .swap_dims(1, 2)
+    }
+
+    /// Rotates the first `n_heads` heads of `x`, `[B, T, H, K]`.
+    pub(crate) fn apply_packed(&self, x: Tensor<4>, n_heads: usize) -> Tensor<4> {
+        let [length, pairs] = self.cos.dims();
+        let [_, t, _, k] = x.dims();
         let width = 2 * pairs;
         assert_eq!(
             [length, width],
             [t, k],
             "the rotation is one of {length} positions and heads of width {width}, but there are {t} tokens and heads of width {k}"
         );
-        let [cos, sin] = [&self.cos, &self.sin].map(|table| table.clone().cast(x.dtype()));
-        let first = x.clone().narrow(3, 0, pairs);
-        let second = x.narrow(3, pairs, pairs);
-        Tensor::cat(
-            vec![
-                first.clone() * cos.clone() - second.clone() * sin.clone(),
-                second * cos + first * sin,
-            ],
-            3,
-        )
+        let angles = [&self.cos, &self.sin].map(|table| table.clone().cast(x.dtype()));
+        fused::rotate(x, n_heads, angles)
     }
 }
