@@ -4,7 +4,7 @@
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-use super::{CONFIG, added_token};
+use super::{CONFIG, LISTS, added_token, listed};
 use crate::{Kind, SentencePiece};
 
 /// The languages of mBART, and those that mBART-50 has in addition.
@@ -182,7 +182,10 @@ pub(super) fn set_parts(class: &str, config: &Value, json: &mut Value) -> Result
 
 /// Returns the `tokenizer.json` of ByT5, whose tokens are bytes.
 pub(super) fn of_bytes(config: &Value) -> Value {
-    let extra = config["extra_ids"].as_u64().unwrap_or(125);
+    // What transformers saves has no `extra_ids`, and lists their tokens.
+    let named = LISTS.into_iter().flat_map(|field| listed(&config[field]));
+    let named = named.filter(|name| name.starts_with("<extra_id_")).count() as u64;
+    let extra = config["extra_ids"].as_u64().unwrap_or(125).max(named);
     let extra = (0..extra).map(|n| format!("<extra_id_{n}>"));
     let names = ["<pad>", "</s>", "<unk>"].map(String::from).into_iter();
     let names: Vec<String> = names.chain(byte_names()).chain(extra).collect();
@@ -191,7 +194,13 @@ pub(super) fn of_bytes(config: &Value) -> Value {
         .zip(0..)
         .map(|(name, id)| (name.clone(), Value::from(id)));
     let special = names.iter().enumerate().filter(|(_, name)| name.len() > 2);
-    let special = special.map(|(id, name)| added(id, name));
+    let special = special.map(|(id, name)| {
+        let mut token = added(id, name);
+        // Those of the three take blanks with them.
+        token["lstrip"] = (id < 3).into();
+        token["rstrip"] = (id < 3).into();
+        token
+    });
     let bytes = json!({
         "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false,
     });

@@ -204,7 +204,10 @@ fn check_tokens(
     }
     for (file, name, id, is_special) in tokens {
         let found = added(&name);
-        let same = |found: (u64, bool)| found.0 == id && is_special.is_none_or(|is| is == found.1);
+        let has_role = ROLES.iter().any(|(_, names)| names.contains(&&*name));
+        let same = |found: (u64, bool)| {
+            found.0 == id && is_special.is_none_or(|is| is == found.1 || has_role)
+        };
         if !found.is_some_and(same) {
             let field = if file == ADDED {
                 "it"
