@@ -20,7 +20,11 @@ pub fn grouped(number: impl Display) -> String {
 
 /// Returns a count with the name of what is counted, such as `1 thread` or `1,000 steps`.
 pub fn counted(count: usize, what: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
+    let plural = match count {
+        1 => "",
+        _ if what.ends_with("ch") => "es",
+        _ => "s",
+    };
     format!("{} {what}{plural}", grouped(count))
 }
 

@@ -50,9 +50,15 @@ pub fn folder_of(file: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Returns the error for a file of `--output` that cannot be written.
-pub fn unwritable_output(path: &Path, error: io::Error) -> anyhow::Error {
-    let what = format!("cannot be written ({error}); name another file");
-    let usage = UsageError::new("--output", path.display(), what);
-    unwritable(path, error, usage)
+/// Returns the error for a file of `--output`: one of the system means that it cannot be written, and
+/// another is returned as it is.
+pub fn unwritable_output(path: &Path, error: impl Into<anyhow::Error>) -> anyhow::Error {
+    match error.into().downcast::<io::Error>() {
+        Ok(error) => {
+            let what = format!("cannot be written ({error}); name another file");
+            let usage = UsageError::new("--output", path.display(), what);
+            unwritable(path, error, usage)
+        }
+        Err(error) => error,
+    }
 }

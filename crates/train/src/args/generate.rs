@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use training::data::Dataset;
+use training::data::parallel::UNK;
 use training::error::{UsageError, quote};
 use training::positions::max_tokens;
 use training::pretrained::is_pretrained;
@@ -229,6 +230,12 @@ impl GenerateArgs {
         let wrong = |expected| UsageError::new("--prefix", quote(text), expected);
         let prefix = codec.encode_target(text);
         let prefix = prefix.map_err(|error| wrong(error.to_string()))?;
+        if prefix
+            .iter()
+            .any(|&id| UNK.contains(&&*codec.target_token(id)))
+        {
+            return Err(wrong("has text that the vocabulary lacks".into()));
+        }
         // The tokeniser of a pretrained model may have added the model's own prefix already.
         if prefix.starts_with(&all) {
             all = prefix

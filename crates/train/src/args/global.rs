@@ -41,10 +41,16 @@ impl GlobalArgs {
     /// The variable has too large a number, or the pool cannot be created.
     pub fn apply(&self, group: &dyn Collective) -> Result<(), UsageError> {
         let share = (group.size() > 1).then(|| share_of_cores(group));
-        let variable = env::var(VARIABLE)
-            .ok()
-            .and_then(|text| text.trim().parse().ok());
-        let variable = variable.filter(|&threads: &usize| threads > 0);
+        let most = format!("must be a whole number from 1 to {MAX_THREADS}");
+        let text = env::var(VARIABLE).unwrap_or_default();
+        let variable = match text.trim() {
+            "" | "0" => None,
+            number => Some(
+                number
+                    .parse()
+                    .map_err(|_| UsageError::new(VARIABLE, &text, &most))?,
+            ),
+        };
         let name = match (self.threads, variable) {
             (None, Some(_)) => VARIABLE,
             _ => "--threads",
@@ -54,7 +60,7 @@ impl GlobalArgs {
         let threads = threads.unwrap_or_else(|| all().min(MAX_THREADS as usize));
         let wrong = |expected| UsageError::new(name, threads, expected);
         if threads as u64 > MAX_THREADS {
-            return Err(wrong(format!("must be at most {MAX_THREADS}")));
+            return Err(wrong(most));
         }
         // Burn's CPU backend, the fast paths and the tokenisers all use this pool.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);

@@ -19,7 +19,7 @@ use transformer::Choice;
 /// Parses a whole number.
 pub fn whole_number<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse()
-        .map_err(|_| "must be a whole number, written in digits, such as 100".into())
+        .map_err(|_| "must be a whole number of at least 0, such as 100".into())
 }
 
 /// Returns a parser of whole numbers from `least` to `most`.

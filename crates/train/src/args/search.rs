@@ -87,8 +87,7 @@ fn max_rows(config: &GenerateConfig, model: &TransformerConfig) -> usize {
     /// Maximum number of elements of a decoder cache, and of logits, for more than one target. In
     /// f32, they take 16 GB.
     const MOST: usize = 4_000_000_000;
-    let length = model.max_len.max(config.max_length);
-    let cache = 2 * model.n_decoder_layers * model.d_model * length;
+    let cache = 2 * model.n_decoder_layers * model.d_model * config.max_length;
     (MOST / cache.max(model.target_vocab_size)).max(1)
 }
 

@@ -1,5 +1,6 @@
 //! `train fit`: train a model, test it and report the results.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -106,6 +107,10 @@ impl FitArgs {
         };
         if let Some(family) = self.family {
             config.model = family.choices(config.model);
+            let is_shared = config.model.weight_tying.shares_source();
+            if let (DataConfig::Text(text), true) = (&mut config.data, is_shared) {
+                text.tokenizer.joint = true;
+            }
         }
         config = self.settings.apply(config)?;
         if let Some(path) = &self.tokenizer_file {
@@ -163,6 +168,10 @@ impl FitArgs {
                 return Err(UsageError::setting(share, text.valid_share, expected));
             }
         }
+        let mut seen: HashSet<&str> = self.settings.iter().map(|(given, _)| given.path).collect();
+        let mut paths = self.set.iter().map(|(path, _)| path);
+        let twice = paths.find(|path| !seen.insert(path));
+        reject("--set", twice, "is given twice")?;
         let set = self.set.iter();
         let set = set.filter_map(|(path, value)| Some((setting_at(path)?, &value[..])));
         self.settings.check_needs(config, set)
@@ -266,7 +275,7 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
         let is_large = is_other && dataset.batches_per_epoch().is_some();
         let advice = if is_large { ", or --preset tiny" } else { "" };
         output::warn(&format!(
-            "the learning rate rises for {rises}; try a smaller --warmup, more steps{advice}"
+            "the learning rate rises for {rises}; try a smaller --warmup or more steps{advice}"
         ));
     }
     if args.dry_run {

@@ -129,10 +129,7 @@ fn to_file<T>(path: &Path, all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>) -> 
         write_whole_by(path, |mut file| io::copy(&mut whole, &mut file).map(drop))?;
         Ok(result)
     };
-    written().map_err(|error| match error.downcast::<io::Error>() {
-        Ok(error) => unwritable_output(path, error),
-        Err(error) => error,
-    })
+    written().map_err(|error| unwritable_output(path, error))
 }
 
 /// The requests that are predicted next: a share for each process of the group, by rank. Empty at

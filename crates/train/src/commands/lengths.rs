@@ -78,7 +78,7 @@ pub(super) fn report(
             output::json_or(json, &row, || line(&row))?;
         } else {
             let what = "the model has no positions for it, or the split no sequence";
-            output::note(&format!("no score for length {length}: {what}"));
+            output::warn(&format!("no score for length {length}: {what}"));
         }
         rows.push(row);
     }

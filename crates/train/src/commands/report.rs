@@ -74,11 +74,13 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
         device => Ok(device?),
     };
     let reports = runs.iter().zip(labels(&runs)).map(|(run, label)| {
-        let device = device.as_ref().map_err(String::clone);
-        let examined = device.and_then(|device| examine(args, &run.folder, device));
-        RunReport::new(run, label, examined)
+        let examined = match &device {
+            Ok(device) => examine(args, &run.folder, device)?,
+            Err(why) => Err(why.clone()),
+        };
+        Ok(RunReport::new(run, label, examined))
     });
-    let reports: Vec<RunReport> = reports.collect();
+    let reports: Vec<RunReport> = reports.collect::<Result<_>>()?;
     write(args, &path, &page(&runs, &reports)?)?;
     for run in &reports {
         for note in &run.notes {
@@ -88,9 +90,13 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
     output::result(&path.display().to_string())
 }
 
-fn examine(args: &ReportArgs, folder: &Path, device: &Device) -> Result<Examined, String> {
+/// Returns the outputs of the model, or why there are none. A checkpoint that was asked for must exist.
+fn examine(args: &ReportArgs, folder: &Path, device: &Device) -> Result<Result<Examined, String>> {
     let examined = Examined::of(folder, args.checkpoint, device, args.examples);
-    examined.map_err(|error| describe(&error))
+    if args.checkpoint != CheckpointSelector::default() {
+        return Ok(Ok(examined?));
+    }
+    Ok(examined.map_err(|error| describe(&error)))
 }
 
 /// Writes the page, and creates its folder if it is missing.

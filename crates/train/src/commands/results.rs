@@ -14,7 +14,7 @@ use training::trainer::Finished;
 
 use super::lengths;
 use crate::metric;
-use crate::number::grouped;
+use crate::number::{counted, grouped};
 use crate::plot::attention::{attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::output;
@@ -31,7 +31,7 @@ const SHOWN: usize = 3;
 pub(super) fn report(finished: &Finished, test: &TestResult, summary: &Summary) -> Result<()> {
     let (config, dataset, group) = (finished.config, finished.dataset, finished.group);
     let samples = if output::is_quiet() { 0 } else { SHOWN };
-    let [step, sequences] = [summary.model_step, summary.sequences].map(grouped);
+    let (step, sequences) = (grouped(summary.model_step), summary.sequences);
     let (steps, seconds) = (grouped(config.optimization.steps), summary.train_seconds);
     let took = format!("step {step} of {steps}, {seconds:.1} s of training");
     for (index, decoded) in test.decoded.iter().enumerate().take(samples) {
@@ -45,16 +45,18 @@ pub(super) fn report(finished: &Finished, test: &TestResult, summary: &Summary) 
     }
     if let Some(scores) = test.texts {
         output::result(&format!(
-            "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {sequences} validation pairs, {took}, {:.2} % of it waiting for data",
+            "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {}, {took}, {:.2} % of it waiting for data",
             scores.bleu,
             scores.chrf,
             summary.valid_loss.exp(),
+            counted(sequences, "validation pair"),
             100.0 * summary.data_wait
         ))?;
     } else {
         output::result(&format!(
-            "{} on {sequences} unseen sequences, {took}",
-            metric::named("exact_match", summary.exact_match)
+            "{} on {}, {took}",
+            metric::named("exact_match", summary.exact_match),
+            counted(sequences, "unseen sequence")
         ))?;
     }
     let folder = finished.folder.path();

@@ -18,7 +18,7 @@ use super::results::{report, say_what_next};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
-use crate::number::grouped;
+use crate::number::counted;
 use crate::terminal::{About, RunView, output};
 
 /// Opens the device of a run for this process of the group, and configures it for the precision of
@@ -196,13 +196,13 @@ pub(super) fn train(
 fn test(finished: &Finished) -> Result<Summary> {
     let (config, sizes) = (finished.config, &finished.config.evaluation);
     let (unit, size) = match config.data {
-        DataConfig::Text(_) => ("validation pairs", sizes.validation_size),
-        _ => ("unseen sequences", sizes.test_size),
+        DataConfig::Text(_) => ("validation pair", sizes.validation_size),
+        _ => ("unseen sequence", sizes.test_size),
     };
     let sequences = finished.dataset.held_out(config.seed, Split::Test, size);
     output::note(&format!(
-        "testing on {} {unit} ...",
-        grouped(sequences.len())
+        "testing on {} ...",
+        counted(sequences.len(), unit)
     ));
     let test = finished.test()?;
     let summary = finished.summary(&test);

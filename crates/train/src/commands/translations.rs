@@ -94,6 +94,7 @@ pub(super) fn run(
     let begun = Instant::now();
     // A run's own pairs are those that training validates with. All lines of a test set are scored.
     let (mut own, mut read) = (Vec::new(), None);
+    let extends = file.is_some() && dataset.search().max_length.is_none();
     let count = if file.is_none() {
         let size = run.config.evaluation.validation_size;
         own = ParallelDataset::open(&args.trained.run, config)?.validation_pairs(size)?;
@@ -133,7 +134,7 @@ pub(super) fn run(
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
         blank += chunk.len() - examples.len();
         let size = args.batch_size;
-        let outputs = decode(run, &examples, size, &generation, group)?;
+        let outputs = decode(run, &examples, extends, size, &generation, group)?;
         let mut outputs = outputs.iter();
         for (pair, _) in &chunk {
             let output = has_source(pair).then(|| outputs.next()).flatten();
@@ -225,18 +226,18 @@ fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
     error
 }
 
-/// Decodes the sources of examples. As in `train generate`, a source that is longer than those of
-/// training may have a longer output, unless the files of a pretrained model limit outputs.
+/// Decodes the sources of examples. If `extends`, a source that is longer than those of training may
+/// have a longer output, as in `train generate`.
 fn decode(
     run: &TrainedRun,
     examples: &[Example],
+    extends: bool,
     batch_size: Option<usize>,
     generation: &GenerateConfig,
     processes: &dyn Collective,
 ) -> Result<Vec<Vec<u32>>, GenerateError> {
     let (dataset, config) = (run.dataset.as_ref(), &run.config.model);
     let limits = dataset.limits();
-    let extends = dataset.search().max_length.is_none();
     let mut groups = BTreeMap::<usize, Vec<usize>>::new();
     for (index, example) in examples.iter().enumerate() {
         let length = example.source.len();

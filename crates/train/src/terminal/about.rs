@@ -86,8 +86,11 @@ pub fn describe(
     let mut add = |name: &str, text: String| lines.push(format!("{name:<12}{text}"));
     let longest = dataset.limits().sequence();
     let batch = config.optimization.batch_size;
-    let data = match dataset.batches_per_epoch().map(grouped) {
-        Some(n) => format!("{n} batches an epoch, sequences of up to {longest} tokens"),
+    let data = match dataset.batches_per_epoch() {
+        Some(n) => format!(
+            "{} an epoch, sequences of up to {longest} tokens",
+            counted(n, "batch")
+        ),
         None => format!("new sequences of up to {longest} tokens in batches of {batch}"),
     };
     add("data", data);

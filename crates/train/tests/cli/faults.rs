@@ -351,7 +351,7 @@ fn limits_of_the_system_are_errors_in_words() {
     fails(
         &threads,
         2,
-        &["RAYON_NUM_THREADS 20000: must be at most 1024"],
+        &["RAYON_NUM_THREADS 20000: must be a whole number from 1 to 1024"],
     );
     let version = after(path, "exec", "--version > /dev/full");
     fails(&version, 1, &["error: cannot write to standard output"]);

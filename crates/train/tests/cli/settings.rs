@@ -202,7 +202,12 @@ fn the_learning_rate_is_the_peak_of_the_schedule() {
 #[test]
 fn any_setting_can_be_set_by_its_path() {
     let folder = &Folder::new();
-    let flags = "--d-model 32 --set optimization.optimizer.beta_2=0.99 --set model.d_model=16 \
+    rejected(
+        folder,
+        "fit --d-model 32 --set model.d_model=16",
+        &["model.d_model: is given twice"],
+    );
+    let flags = "--set optimization.optimizer.beta_2=0.99 --set model.d_model=16 \
         --set checkpointing.seconds=null --learning-rate 0.01";
     let config = config_of(folder, flags);
     assert_eq!(config["optimization"]["optimizer"]["beta_2"], 0.99);
@@ -219,7 +224,7 @@ fn threads_are_recorded_and_missing_checkpoints_named() {
     assert_eq!(state["threads"], 3);
     let table = "
         77 | --checkpoint 77: | checkpoints has no checkpoint of step 77, only of 12
-        average:5 | --checkpoint average:5: | checkpoints has 1 checkpoints, fewer than 5";
+        average:5 | --checkpoint average:5: | checkpoints has 1 checkpoint, fewer than 5";
     all_rejected(folder, "eval run --checkpoint", table);
 }
 
@@ -260,7 +265,7 @@ fn a_dry_run_measures_and_writes_nothing() {
     fs::write(path.join("a.tsv"), lines).unwrap();
     let flags = "--dry-run --train a.tsv --preset tiny --cache cache";
     let stdout = run(path, flags);
-    assert!(stdout.contains("batches an epoch"), "{stdout}");
+    assert!(stdout.contains("1 batch an epoch"), "{stdout}");
     assert_eq!(fs::read_dir(path).unwrap().count(), 1);
 }
 

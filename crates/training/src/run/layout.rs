@@ -103,6 +103,9 @@ pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
         "a file of a Hugging Face model".into()
     } else if whole.is_file() && whole.file_name() == Some(LOCK.as_ref()) {
         "the lock of a run or of a cache".into()
+    } else if path.starts_with("/dev") && !whole.starts_with("/dev") && whole.is_file() {
+        // Such as /dev/stdout, where a shell has appended to the file.
+        format!("{}, which is open already", whole.display())
     } else {
         return Ok(());
     };
@@ -175,7 +178,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, UsageErro
 }
 
 /// Reads a JSON file that a run may not have. Returns an empty value if it does not exist.
-pub(super) fn read_json_if_any<T: DeserializeOwned + Default>(
+pub(crate) fn read_json_if_any<T: DeserializeOwned + Default>(
     path: &Path,
 ) -> Result<T, UsageError> {
     if is_missing(path) {

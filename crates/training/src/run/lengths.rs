@@ -5,11 +5,11 @@ use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use transformer::generate::Method;
 
-use super::layout::{LENGTHS, read_json_if_any};
+use super::layout::{LENGTHS, cannot_write_file, read_json_if_any};
 use crate::data::Split;
 use crate::error::UsageError;
 use crate::evaluation::{LengthScore, LengthSettings};
@@ -96,10 +96,9 @@ pub fn add_lengths(
     lengths.extend(scores);
     lengths.sort_by_key(|score| score.length);
     all.insert(0, Lengths { of, lengths });
-    let path = folder.join(LENGTHS);
-    let written = write_json(&path, &all);
+    let written = write_json(&folder.join(LENGTHS), &all);
     drop(locked);
-    written.with_context(|| format!("cannot write {}", path.display()))
+    written.map_err(|error| cannot_write_file("run", folder, LENGTHS, error))
 }
 
 /// Reads a run's evaluations by length, the newest one first. The result is empty if there is no

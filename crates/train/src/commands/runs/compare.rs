@@ -66,7 +66,8 @@ struct Spread {
     mean: f64,
     /// Sample standard deviation; `None` for a single run.
     std: Option<f64>,
-    values: Vec<f64>,
+    /// Value of each run; `null` for one without the metric.
+    values: Vec<Option<f64>>,
 }
 
 /// Runs the command.
@@ -158,13 +159,25 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
 
 impl Spread {
     /// Returns the mean and the standard deviation of values; `None` without values.
-    fn of(values: Vec<f64>) -> Option<Self> {
-        let (mean, std) = mean_and_deviation(&values);
-        (!values.is_empty()).then(|| Self {
+    fn of(values: Vec<Option<f64>>) -> Option<Self> {
+        let found: Vec<f64> = values.iter().copied().flatten().collect();
+        let (mean, std) = mean_and_deviation(&found);
+        (!found.is_empty()).then(|| Self {
             mean,
-            std: (values.len() > 1).then_some(std),
+            std: (found.len() > 1).then_some(std),
             values,
         })
+    }
+
+    /// Formats the mean, and how many of the runs it is of, if not of all.
+    fn of_runs(&self, name: &str) -> String {
+        let (found, all) = (self.values.iter().flatten().count(), self.values.len());
+        let of_which = if found < all {
+            format!(" ({found} of {all})")
+        } else {
+            String::new()
+        };
+        self.shown(name) + &of_which
     }
 
     /// Formats the mean, and the deviation with as many decimal places.
@@ -232,7 +245,7 @@ fn table(comparison: &Comparison, start: usize, count: usize) -> Table {
         if comparison.groups.iter().any(has_metric) {
             let cells = groups.iter().map(|group| {
                 let spread = group.metrics.get(name);
-                spread.map_or("-".into(), |spread| spread.shown(name))
+                spread.map_or("-".into(), |spread| spread.of_runs(name))
             });
             row(name, cells.collect());
         }
@@ -244,7 +257,7 @@ impl<'a> Group<'a> {
     fn of(runs: &[&'a RunData]) -> Self {
         let name = &runs[0].name;
         let spread = |metric: &'static str| {
-            let values = runs.iter().filter_map(|run| run.metric(metric));
+            let values = runs.iter().map(|run| run.metric(metric));
             Some((metric, Spread::of(values.collect())?))
         };
         Self {
@@ -279,21 +292,23 @@ mod tests {
 
     #[test]
     fn a_deviation_has_as_many_decimal_places_as_its_mean() {
-        let spread = Spread::of(vec![2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.5]).unwrap();
+        let of = |values: &[f64]| Spread::of(values.iter().copied().map(Some).collect()).unwrap();
+        let spread = of(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.5]);
         assert_eq!(spread.shown("valid_loss"), "5.0625 ± 2.2747");
-        let fractions = Spread::of(vec![0.0, 0.001]).unwrap();
+        let fractions = of(&[0.0, 0.001]);
         assert_eq!(fractions.shown("test_exact_match"), "0.0005 ± 0.0007");
-        let seconds = Spread::of(vec![0.33, 0.43]).unwrap();
+        let seconds = of(&[0.33, 0.43]);
         assert_eq!(seconds.shown("seconds"), "0.38 s ± 0.07 s");
-        assert_eq!(Spread::of(vec![7.0; 3]).unwrap().shown("steps"), "7");
-        let one = Spread::of(vec![3.0]).unwrap();
+        assert_eq!(of(&[7.0; 3]).shown("steps"), "7");
+        let one = Spread::of(vec![Some(3.0), None]).unwrap();
         assert_eq!((one.mean, one.std), (3.0, None));
+        assert_eq!(one.of_runs("steps"), "3 (1 of 2)");
         assert_eq!(Spread::of(Vec::new()), None);
     }
 
     #[test]
     fn three_runs_fit_beside_each_other_in_80_columns() {
-        let spread = || Spread::of(vec![0.123, 0.456]).unwrap();
+        let spread = || Spread::of(vec![Some(0.123), Some(0.456)]).unwrap();
         let names = ["a-long-name-of-a-run-1", "a-long-name-of-a-run-2", "b"];
         let group = |name: &'static str| Group {
             heading: name.into(),

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use training::error::UsageError;
 use training::pretrained::DOWNLOADED;
-use transformer::ConfigError;
 use transformer::weights::WeightsError;
 
 use crate::terminal::output::visible;
@@ -14,7 +13,6 @@ use crate::terminal::output::visible;
 pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
     let missing = format!("; name a file of weights, or a folder {DOWNLOADED}");
     let hint = match &error {
-        WeightsError::Config(error) => return wrong_model(error),
         WeightsError::Heads => "; say it with --heads",
         WeightsError::Unused { .. } => "; --rename FROM=TO or --allow-unused",
         WeightsError::Missing { .. } | WeightsError::Unrecognised { .. } => {
@@ -29,16 +27,6 @@ pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
         _ => "",
     };
     UsageError::new("FILE", path.display(), shown(&format!("{error}{hint}")))
-}
-
-/// Converts an error about a setting of the model. The width has no flag, because it follows from
-/// the file.
-fn wrong_model(error: &ConfigError) -> UsageError {
-    if error.field == "d_model" {
-        let expected = format!("must be {}", error.expected);
-        return UsageError::new("the width", &error.value, expected);
-    }
-    error.clone().into()
 }
 
 /// Returns text from a file with visible control characters. After about 600 bytes, the text ends

@@ -93,7 +93,9 @@ impl ImportArgs {
         for (setting, text) in given {
             let value = setting.read_text(text);
             let wrong = |expected| UsageError::setting(setting, text, expected);
-            model.insert(setting.key().into(), value.map_err(wrong)?);
+            let other = model.insert(setting.key().into(), value.map_err(wrong)?);
+            let twice = other.map(|_| text);
+            reject(setting.name(), twice, "is given twice")?;
         }
         // The values are valid, so that only a setting that the file itself shows can be wrong.
         let wrong = |_| UsageError::new("--set", "", "is for settings that weights do not show");
@@ -102,6 +104,19 @@ impl ImportArgs {
             allow_unused: self.allow_unused,
             ..model.or(self.names.options())
         })
+    }
+
+    /// Converts an error about the file, or about the value of a flag.
+    fn wrong(&self, error: WeightsError) -> UsageError {
+        let is_given = |field| {
+            let is_it = |path: &str| path.rsplit('.').next() == Some(field);
+            let mut flags = self.model.iter();
+            flags.any(|(it, _)| is_it(it.path)) || self.set.iter().any(|(path, _)| is_it(path))
+        };
+        match error {
+            WeightsError::Config(error) if is_given(error.field) => error.into(),
+            error => wrong(&self.file, error),
+        }
     }
 
     /// Rejects an import that writes nothing, flags of a task without `--run-dir`, and languages
@@ -159,7 +174,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
             model.imported
         }
         run => {
-            let imported = read(&args.file, options).map_err(|error| wrong(&args.file, error))?;
+            let imported = read(&args.file, options).map_err(|error| args.wrong(error))?;
             if let Some(run) = run {
                 let config = run_of(args, &imported)?;
                 save(run, &config, &imported.parameters, |_| Ok(()))?;
@@ -258,9 +273,7 @@ fn flags_of(config: &TransformerConfig) -> String {
 fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageError> {
     let mut config = args.task.apply(args.task.defaults())?;
     config.execution.backend = DeviceName::choose(None)?.to_string();
-    let given = &imported
-        .config()
-        .map_err(|error| wrong(&args.file, error))?;
+    let given = &imported.config().map_err(|error| args.wrong(error))?;
     config.model = given.clone();
     config.check()?;
     let name = config.data.name();

@@ -13,7 +13,7 @@ use training::files::write_whole_by;
 use training::run::layout;
 use transformer::weights::{self, Dtype, Parameters, dequantize};
 
-use crate::args::folder_of;
+use crate::args::{folder_of, unwritable_output};
 use crate::number::{bytes, counted};
 
 /// Rejects a path that is not that of a regular file, whose folder does not exist, or that is a
@@ -60,12 +60,12 @@ pub(super) fn write(
     let dtype = dtype.unwrap_or_default();
     let written = write_whole_by(path, |file| -> Result<()> {
         let mut to = BufWriter::new(file);
-        weights::write(&mut to, &parameters, dtype, metadata)?;
+        let cannot = || format!("cannot write {}", path.display());
+        weights::write(&mut to, &parameters, dtype, metadata).with_context(cannot)?;
         Ok(to.flush()?)
     });
-    let cannot = || format!("cannot write {}", path.display());
-    written.with_context(cannot)?;
-    let about = fs::metadata(path).with_context(cannot)?;
+    written.map_err(|error| unwritable_output(path, error))?;
+    let about = fs::metadata(path).map_err(|error| unwritable_output(path, error))?;
     Ok(bytes(about.len() as usize))
 }
 

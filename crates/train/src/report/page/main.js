@@ -94,7 +94,7 @@ function missing() {
   const notes = runs.flatMap((run) => run.notes.map((note) => (isSingle ? note : `${run.name}: ${note}`)));
   if (notes.length === 0) return null;
   return html("details", { class: "missing-parts", open: isSingle },
-    html("summary", {}, `Not in this report (${notes.length})`),
+    html("summary", {}, `Notes (${notes.length})`),
     html("ul", {}, notes.map((note) => html("li", {}, note))));
 }
 

@@ -6,6 +6,7 @@ use super::TextConfig;
 use super::corpus::{Pair, TrainSettings};
 use crate::data::split;
 use crate::error::UsageError;
+use crate::number::{counted, grouped};
 
 /// Maximum number of different pairs that are held out.
 const MAX_PAIRS: usize = 2000;
@@ -83,9 +84,12 @@ impl HeldOut {
 
     /// Returns a message that says how many pairs are held out.
     pub(super) fn description(&self) -> String {
-        let (held_out, of) = (self.indices.len(), self.of);
+        let (held_out, of) = (
+            grouped(self.indices.len()),
+            counted(self.of as usize, "pair"),
+        );
         format!(
-            "no validation corpus: {held_out} of {of} pairs are held out for validation, chosen by their hash"
+            "no validation corpus: {held_out} of {of} held out for validation, chosen by their hash"
         )
     }
 }

@@ -37,7 +37,7 @@ pub(crate) use pretrained::BATCH_TOKENS;
 #[doc(hidden)]
 pub use pretrained::PretrainedConfig;
 #[doc(hidden)]
-pub use tokenizer::{Normalization, PretrainedTokenizer};
+pub use tokenizer::{Normalization, PretrainedTokenizer, UNK};
 pub use tokenizer::{Tokenizer, TokenizerConfig, TokenizerKind};
 #[doc(hidden)]
 pub use tokenizer_pair::TokenizerPair;

@@ -14,7 +14,7 @@ use super::train_tokenizers::read_or_train;
 use super::{BatchPlan, Overlong, ParallelDataset, TextConfig, TokenCache, TokenizerPair};
 use crate::error::UsageError;
 use crate::notes;
-use crate::number::grouped;
+use crate::number::{counted, grouped};
 
 impl ParallelDataset {
     /// Makes the data set of a new run: trains or reads its tokenisers, tokenises its corpora, and
@@ -79,8 +79,7 @@ impl ParallelDataset {
     pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
         let config = &self.config;
         if !config.has_corpora() {
-            let what = "was imported, and has no corpora to train on: train the model by `train fit \
-                        --from FOLDER`, with its folder and a corpus";
+            let what = "was imported, and has no corpora to train on: name one with --train";
             return Err(UsageError::new("the run", "", what).into());
         }
         config.files().try_for_each(check_regular)?;
@@ -129,25 +128,19 @@ impl ParallelDataset {
         let pairs = pairs.context("a corpus has at most 4294967295 pairs")?;
         let is_long = |pair: &u32| config.is_overlong(cache.lengths(*pair as usize));
         let is_held_out = |pair: u32| held_out.is_some_and(|chosen| chosen.has(pair.into()));
-        let long = (0..pairs).filter(is_long).count();
-        note_long(
-            config,
-            config.overlong,
-            long,
-            &format!("of {} pairs", grouped(pairs)),
-        );
+        let mine = || (0..pairs).filter(|pair| !is_held_out(*pair));
+        let long = mine().filter(is_long).count();
+        let of_pairs = format!("of {} pairs", grouped(mine().count()));
+        note_long(config, config.overlong, long, &of_pairs);
         let is_empty = |pair: &u32| cache.lengths(*pair as usize).contains(&0);
-        let empty = (0..pairs).filter(is_empty).count();
+        let empty = mine().filter(is_empty).count();
         if empty > 0 {
             let files = config.tokenizer_files().into_iter().flatten();
             let mut files: Vec<_> = files.map(|file| file.display().to_string()).collect();
             files.dedup();
             let (skipped, files) = (grouped(empty), files.join(", "));
             let what = format!("a side has no token of the tokeniser {files}");
-            notes::warn(&format!(
-                "{skipped} of {} pairs skipped: {what}",
-                grouped(pairs)
-            ));
+            notes::warn(&format!("{skipped} {of_pairs} skipped: {what}"));
         }
         let ends = tokenizers[0].suffix().len();
         // Returns the numbers of tokens that the model reads: of the source with its suffix,
@@ -169,10 +162,11 @@ impl ParallelDataset {
             return Err(wrong(&config.train.source, expected).into());
         }
         let [source_size, target_size] = tokenizers.map(|tokenizer| grouped(tokenizer.vocab_size));
-        let [kept, batches] = [plan.pairs(), plan.batches()].map(grouped);
+        let kept = counted(plan.pairs(), "pair");
+        let batches = counted(plan.batches(), "batch");
         let padding = 100.0 * plan.padding();
         notes::note(&format!(
-            "{kept} pairs, {source_size} and {target_size} tokens in the vocabularies, {batches} batches an epoch, {padding:.1} % padding",
+            "{kept}, {source_size} and {target_size} tokens in the vocabularies, {batches} an epoch, {padding:.1} % padding",
         ));
         self.config.data = Some(fingerprints.keys(config));
         self.corpora = Some(Corpora {

@@ -67,7 +67,8 @@ pub struct Tokenizer {
 const PAD: [&str; 3] = [Vocabulary::PAD, "[PAD]", "<|pad|>"];
 const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
 const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|>"];
-const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
+#[doc(hidden)]
+pub const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 
 /// Texts with words and characters that most vocabularies lack. A tokeniser must be able to encode
 /// them, by bytes or by an unknown token. Otherwise, it is rejected, unless it belongs to a

@@ -14,7 +14,7 @@ use crate::config::{RunConfig, setting_at};
 use crate::data::TASK;
 use crate::error::UsageError;
 use crate::notes;
-use crate::run::layout::{CONFIG, unusable};
+use crate::run::layout::{CONFIG, SUMMARY, read_json_if_any, unusable};
 use crate::run::state::TrainingState;
 use crate::setting::shown;
 
@@ -40,7 +40,9 @@ pub const STATE: &str = "state.json";
 pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
     let (step, files, skipped) = checkpoints.newest(check_files)?;
     for damaged in skipped {
-        notes::warn(&format!("{damaged}; going back to step {step}"));
+        notes::warn(&format!(
+            "{damaged}; the newest undamaged one is of step {step}"
+        ));
     }
     Ok((step, files))
 }
@@ -53,7 +55,11 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
 /// Those of [`newest`], also for the run's model.
 pub fn of_model(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
     let (last, files) = newest(checkpoints)?;
-    let step = read_state(&files)?.model_step();
+    // A run that has ended says which model was tested.
+    let run = checkpoints.folder().parent().unwrap_or(Path::new(""));
+    let summary: Value = read_json_if_any(&run.join(SUMMARY)).unwrap_or_default();
+    let tested = summary["model_step"].as_u64().map(|step| step as usize);
+    let step = tested.map_or_else(|| Ok(read_state(&files)?.model_step()), Ok::<_, UsageError>)?;
     if step == last {
         return Ok((last, files));
     }

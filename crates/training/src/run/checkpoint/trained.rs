@@ -17,6 +17,7 @@ use crate::config::{CheckpointingConfig, RunConfig};
 use crate::data::Dataset;
 use crate::error::UsageError;
 use crate::lora::{merged, with_lora};
+use crate::number::counted;
 use crate::run::layout::CONFIG;
 use crate::run::{read_config, unusable};
 
@@ -140,7 +141,10 @@ fn last(checkpoints: &Checkpoints, k: usize) -> Result<Vec<usize>, UsageError> {
     let (found, keep) = (steps.len(), CheckpointingConfig::keep.name());
     let what = match found.checked_sub(k) {
         _ if k == 0 => "needs at least one checkpoint for an average, not 0".into(),
-        None => format!("has {found} checkpoints, fewer than {k} ({keep})"),
+        None => {
+            let found = counted(found, "checkpoint");
+            format!("has {found}, fewer than {k} ({keep})")
+        }
         Some(first) => return Ok(steps.split_off(first)),
     };
     Err(unusable(checkpoints.folder(), what))
