@@ -41,8 +41,8 @@
 //! without a fast path they return `None`, and the caller computes attention itself.
 //! [`linear`], [`dropout`] and [`Adam`] have no portable path, since Burn's own operations are as
 //! good. For the same reason, [`layer_norm`] on flex has a fast path only with autodiff, and
-//! [`embedding`] only for 8-bit integers. Tensors without elements have no portable path, nor has
-//! flex in a build for WebAssembly with no other backend.
+//! [`embedding`] only for 8-bit integers. [`rotate`] has no portable path, either. Tensors without
+//! elements have none, nor has flex in a build for WebAssembly with no other backend.
 //!
 //! # How a call is dispatched
 //!

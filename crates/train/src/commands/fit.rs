@@ -131,12 +131,15 @@ impl FitArgs {
 
     /// Names a setting that no flag has given by its key in the file of `--config`.
     pub fn name_in_file(&self, mut error: UsageError) -> UsageError {
-        if let (Subject::Setting(setting), Some(file)) = (&error.subject, &self.config) {
-            let is_given = self.gives(setting)
-                || self.tokenizer_file.is_some() && setting.path.starts_with("data.tokenizer.");
-            if !is_given {
-                error.subject = Subject::Other(format!("{}: {}", file.display(), setting.path));
-            }
+        let files = [TokenizerConfig::source_file, TokenizerConfig::target_file];
+        let is_file = |it: &Subject| matches!(it, Subject::Setting(it) if files.contains(it));
+        if self.tokenizer_file.is_some() && is_file(&error.subject) {
+            error.subject = Subject::Other("--tokenizer-file".into());
+        }
+        if let (Subject::Setting(setting), Some(file)) = (&error.subject, &self.config)
+            && !self.gives(setting)
+        {
+            error.subject = Subject::Other(format!("{}: {}", file.display(), setting.path));
         }
         error
     }

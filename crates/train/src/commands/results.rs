@@ -44,7 +44,7 @@ pub(super) fn report(finished: &Finished, test: &TestResult, summary: &Summary) 
         print_sample(dataset, index, decoded, mark)?;
     }
     if let Some(scores) = test.texts {
-        output::result(&format!(
+        output::results(&format!(
             "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {}, {took}, {:.2} % of it waiting for data",
             scores.bleu,
             scores.chrf,
@@ -53,7 +53,7 @@ pub(super) fn report(finished: &Finished, test: &TestResult, summary: &Summary) 
             100.0 * summary.data_wait
         ))?;
     } else {
-        output::result(&format!(
+        output::results(&format!(
             "{} on {}, {took}",
             metric::named("exact_match", summary.exact_match),
             counted(sequences, "unseen sequence")

@@ -10,6 +10,7 @@ use training::files::LineReader;
 
 use super::text_scorer::TextScorer;
 use crate::args::MetricArgs;
+use crate::number::grouped;
 use crate::terminal::{LineProgress, output};
 
 /// Flags of `score`.
@@ -53,7 +54,7 @@ pub(super) fn run(args: &ScoreArgs) -> Result<()> {
     let all = args.references.iter().zip(&references);
     let all = all.map(|(file, lines)| ("REFERENCES", file, lines));
     for (argument, file, lines) in all.chain([("HYPOTHESES", &args.hypotheses, &hypotheses)]) {
-        let found = lines.len();
+        let [found, count] = [lines.len(), count].map(grouped);
         if found != count {
             let expected = format!(
                 "has {found} lines, but {first} has {count}; the same line of both must be the same segment"

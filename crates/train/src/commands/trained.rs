@@ -16,6 +16,7 @@ use crate::allocator::return_freed_pages;
 use crate::args::TrainedArgs;
 use crate::device::DeviceName;
 use crate::group::Group;
+use crate::number::grouped;
 
 /// A trained model, and the backend and device that the flags choose.
 pub(super) struct Trained {
@@ -43,7 +44,7 @@ impl fmt::Display for Which {
             write!(f, "mean of {} checkpoints up to ", self.checkpoints)?;
         }
         let int8 = if self.int8 { ", 8 bits" } else { "" };
-        write!(f, "step {}{int8}", self.step)
+        write!(f, "step {}{int8}", grouped(self.step))
     }
 }
 

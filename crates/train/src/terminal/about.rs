@@ -71,9 +71,9 @@ pub fn describe(
         ("total", None, embeddings + encoder + decoder + generator),
     ];
     let details = [
-        format!("vocabularies of {source} and {target}, {positions} positions"),
+        format!("vocabularies of {source} and {target}"),
         format!("d_model {d_model}, {heads} heads, d_ff {d_ff}, {norm}-norm"),
-        format!("{activation}, dropout {}", model.dropout),
+        format!("{activation}, dropout {}, {positions} positions", model.dropout),
         format!("weight tying: {tying}"),
         of_which.unwrap_or_default(),
     ];

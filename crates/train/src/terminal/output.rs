@@ -85,13 +85,16 @@ pub fn result(line: &str) -> Result<()> {
     marked(line, None)
 }
 
-/// Prints the lines of a result, as [`result`] prints each.
+/// Prints the lines of a result, as [`result`] prints each. On a terminal, long lines are broken at
+/// spaces.
 ///
 /// # Errors
 ///
 /// If stdout is open, but cannot be written.
 pub fn results(lines: &str) -> Result<()> {
-    lines.lines().try_for_each(result)
+    let width = width_of(&Term::stdout());
+    let mut lines = lines.lines().map(|line| wrapped(line.into(), width));
+    lines.try_for_each(|line| line.lines().try_for_each(result))
 }
 
 /// Prints a line of a result as [`result`] does, and a coloured mark after it.

@@ -49,7 +49,7 @@ pub enum Column {
     Best,
     /// Seconds of training, the most first
     Time,
-    /// running, stopped, finished, diverged, failed, killed, in this order
+    /// running, stopped, imported, finished, diverged, failed, killed, in this order
     Status,
 }
 
@@ -198,7 +198,7 @@ impl Listed {
         match nearest.name {
             FINE_TUNING => {
                 let folder = &self.run.config["data"]["pretrained"]["folder"];
-                words.push(shown::setting("data.pretrained.folder", folder));
+                words.push(format!("--from {}", folder.as_str().unwrap_or_default()));
             }
             preset if self.run.is_of_texts() => words.push(format!("--preset {preset}")),
             _ => {}

@@ -96,11 +96,11 @@ pub(super) fn at_step(
         if error.may_be_whole || steps.contains(&step) {
             return error;
         }
-        let steps: Vec<String> = steps.iter().map(usize::to_string).collect();
-        let what = format!(
-            "has no checkpoint of step {step}, only of {}",
-            steps.join(", ")
-        );
+        let others: Vec<String> = steps.iter().map(usize::to_string).collect();
+        let what = match &others[..] {
+            [] => "has no checkpoint".into(),
+            others => format!("has no checkpoint of step {step}, only of {}", others.join(", ")),
+        };
         CheckpointError::damaged(checkpoints.folder(), what)
     })?;
     check_files(step, &files)?;
