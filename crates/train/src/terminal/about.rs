@@ -73,7 +73,10 @@ pub fn describe(
     let details = [
         format!("vocabularies of {source} and {target}"),
         format!("d_model {d_model}, {heads} heads, d_ff {d_ff}, {norm}-norm"),
-        format!("{activation}, dropout {}, {positions} positions", model.dropout),
+        format!(
+            "{activation}, dropout {}, {positions} positions",
+            model.dropout
+        ),
         format!("weight tying: {tying}"),
         of_which.unwrap_or_default(),
     ];

@@ -276,7 +276,8 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     // Each pair is in the file twice. Both copies must be held out, or neither.
     fs::write(path.join("a.tsv"), lines.repeat(2)).unwrap();
     let small = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 4 --run-dir run";
-    let trained = output(path, &format!("{small} --train a.tsv --valid-share 0.05"));
+    let corpus = "--train a.tsv --valid-share 0.05 --max-length 6";
+    let trained = output(path, &format!("{small} {corpus}"));
     succeed(&trained);
     let stderr = text(&trained.stderr);
     assert!(
@@ -299,7 +300,12 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
         held_out.is_multiple_of(2) && (20..60).contains(&held_out),
         "{note}"
     );
-    let kept = format!("{} pairs, ", 800 - held_out);
+    // Those that are held out are not skipped.
+    let (long, _) = stderr
+        .split_once(&format!(" of {} pairs have", 800 - held_out))
+        .unwrap();
+    let long: usize = long.rsplit(['\n', ' ']).next().unwrap().parse().unwrap();
+    let kept = format!("{} pairs, ", 800 - held_out - long);
     assert!(stderr.contains(&kept), "{stderr}");
     let config = json(&path.join("run/config.json"));
     assert_eq!(config["data"]["task"], "text");
@@ -309,6 +315,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     let summary = json(&path.join("run/summary.json"));
     let difference = scores["loss"].as_f64().unwrap() - summary["valid_loss"].as_f64().unwrap();
     assert!(difference.abs() < 1e-4, "{scores} {summary}");
+    assert_eq!(scores["chrf"], summary["chrf"]);
     run(path, "resume run --steps 6");
 
     fs::write(path.join("b.tsv"), "ein\tone\nein\tone\n").unwrap();

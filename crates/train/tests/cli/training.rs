@@ -418,6 +418,8 @@ fn half_precision_learns_and_resumes_exactly() {
         let (folder, trained) = small_run(&format!("--precision {precision}"));
         let whole = everything(&trained, 12);
         std::fs::remove_dir_all(trained.join("checkpoints/step-12")).unwrap();
+        let eval = super::output(&folder, "eval run");
+        assert!(super::text(&eval.stderr).contains("the best model is lost"));
         super::run(&folder, "resume run");
         assert!(everything(&trained, 12) == whole, "{precision}");
         super::run(&folder, "eval run");

@@ -14,7 +14,7 @@ use ratatui::crossterm::event::{self, Event};
 
 use super::about::About;
 use super::live_run::LiveRun;
-use super::{interrupt, screen};
+use super::{chart, interrupt, screen};
 use controls::{Controls, Request};
 
 /// Maximum time between a key and its effect, and minimum time between two frames.
@@ -64,7 +64,7 @@ fn show(run: &Mutex<LiveRun>, about: &About) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(Output::default()))?;
     let mut controls = Controls::default();
     let has_color = console::colors_enabled();
-    let mut drawn: Option<Instant> = None;
+    let (mut drawn, mut known) = (None::<Instant>, Vec::new());
     while screen::is_taken() {
         let has_key = receive(&mut controls);
         controls.stops |= interrupt::requested_by().is_some();
@@ -72,6 +72,12 @@ fn show(run: &Mutex<LiveRun>, about: &About) -> io::Result<()> {
             continue;
         }
         drawn = Some(Instant::now());
+        // The chart that is shown stays where another one gets its first data.
+        let kinds = chart::kinds(&screen::lock(run));
+        if let Some(shown) = known.get(controls.chart % known.len().max(1)) {
+            controls.chart = kinds.iter().position(|kind| kind == shown).unwrap_or(0);
+        }
+        known = kinds;
         terminal.draw(|frame| {
             let run = screen::lock(run);
             view::draw(frame, &run, about, &controls, has_color, Instant::now());

@@ -99,7 +99,10 @@ pub(super) fn at_step(
         let others: Vec<String> = steps.iter().map(usize::to_string).collect();
         let what = match &others[..] {
             [] => "has no checkpoint".into(),
-            others => format!("has no checkpoint of step {step}, only of {}", others.join(", ")),
+            others => format!(
+                "has no checkpoint of step {step}, only of {}",
+                others.join(", ")
+            ),
         };
         CheckpointError::damaged(checkpoints.folder(), what)
     })?;
