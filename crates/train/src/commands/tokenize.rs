@@ -10,7 +10,7 @@ use training::data::DataConfig;
 use training::data::parallel::{Tokenizer, TokenizerPair};
 use training::error::{UsageError, quote};
 use training::inference::{Line, Unreadable, one_line};
-use training::pretrained::is_pretrained;
+use training::pretrained::{Languages, PretrainedModel, is_pretrained};
 use training::run::read_config;
 
 use crate::args::{InputArgs, name_of, run_folder};
@@ -100,28 +100,26 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
     Ok(())
 }
 
-/// Opens the tokeniser in a file, or that of one side of a run.
+/// Opens the tokeniser in a file, or that of one side of a run or of a model.
 fn open(args: &TokenizeArgs) -> Result<Arc<Tokenizer>> {
-    let of_model = args.tokenizer.join("tokenizer.json");
-    let is_pretrained = is_pretrained(&args.tokenizer);
-    let path = if is_pretrained {
-        &of_model
-    } else {
-        &args.tokenizer
-    };
-    let wrong = |what: &str| UsageError::new("TOKENIZER", path.display(), what);
-    if !path.is_dir() {
+    let (path, of_model) = (&args.tokenizer, args.tokenizer.join("tokenizer.json"));
+    let pair = if is_pretrained(path) && !of_model.exists() {
+        PretrainedModel::open(path, &Languages::default())?.dataset.tokenizers
+    } else if is_pretrained(path) || !path.is_dir() {
         if let Some(side) = args.side {
             let expected = "needs the folder of a run, which has two tokenisers";
             return Err(UsageError::new("--side", name_of(side), expected).into());
         }
-        return Ok(Arc::new(Tokenizer::read(path)?));
-    }
-    let (config, _) = read_config(path)?;
-    let DataConfig::Text(text) = &config.data else {
-        return Err(wrong("is not a run on texts, and has no tokeniser").into());
+        let file = if path.is_dir() { &of_model } else { path };
+        return Ok(Arc::new(Tokenizer::read(file)?));
+    } else {
+        let (config, _) = read_config(path)?;
+        let DataConfig::Text(text) = &config.data else {
+            let what = "is not a run on texts, and has no tokeniser";
+            return Err(UsageError::new("TOKENIZER", path.display(), what).into());
+        };
+        TokenizerPair::of_run(path, text)?
     };
-    let pair = TokenizerPair::of_run(path, text)?;
     Ok(match args.side {
         None | Some(Side::Source) => pair.source,
         Some(Side::Target) => pair.target,

@@ -89,7 +89,7 @@ fn hints_name_what_can_be_typed() {
         generate w.safetensors | `train import FILE --run-dir RUN
         eval hf | `train import FOLDER --run-dir RUN`
         compare hf copy | `train import FOLDER --run-dir RUN`
-        tokenize hf | tokeniser hf/tokenizer.json";
+        tokenize hf | folder hf: has";
     all_rejected(folder, "", table);
     let long = "1 ".repeat(30);
     let expected = ["--source", "has 30 symbols, more than the "];

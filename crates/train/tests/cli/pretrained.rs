@@ -85,6 +85,11 @@ fn texts_have_the_tokens_of_their_template() {
         let tokens = succeed(&answer(folder, &line, "w10 w17\n"));
         tokens.trim_end().to_owned()
     };
+    // A folder without tokenizer.json.
+    let bytes = "../training/tests/fixtures/published/byt5";
+    let bytes = Path::new(env!("CARGO_MANIFEST_DIR")).join(bytes);
+    let found = answer(folder, &format!("tokenize {}", bytes.display()), "ab\n");
+    assert_eq!(succeed(&found), "a b\n");
     let languages = "--source-lang fra_Latn --target-lang deu_Latn";
     for (name, languages, source, target) in [
         ("t5", "", "w10 w17", "w10 w17"),

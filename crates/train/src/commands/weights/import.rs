@@ -290,7 +290,7 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
         let is_bound = setting != ModelSettings::max_len || given.positions == Positions::Learned;
         if is_bound && theirs != ours {
             let what = format!(
-                "makes a run of the task {name} with {setting} {ours}, but the model has {theirs}: give the task that it was trained on (--task, --symbols, --max-length, --set model.pad_id), or --output instead"
+                "makes a run of the task {name} with {setting} {ours}, but the model has {theirs}: give the task that it was trained on (--task, --symbols, --max-length, --set model.pad_id); a model of texts becomes a run from the folder that `train export --folder` writes"
             );
             return Err(UsageError::new("--run-dir", "", what));
         }
