@@ -31,6 +31,7 @@ pub struct CrossEntropy {
 /// To average over several batches, add up `sum` and `tokens` before you divide. They are in f32, or f64
 /// for a model in f64.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LossSum {
     /// Sum of the loss over the labels that are not negative, `[1]`, in nats.
     pub sum: Tensor<1>,

@@ -2,6 +2,7 @@
 
 /// A generated target and its probability.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Hypothesis {
     /// Tokens of the target, including a forced prefix, without begin and end symbol.
     pub tokens: Vec<u32>,

@@ -16,6 +16,7 @@ use crate::sequence::{check_sequences, pad_sequences};
 
 /// The log-probability of a given target.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TargetScore {
     /// Log-probability of each token in nats, including the end symbol if there is one.
     pub token_log_probabilities: Vec<f32>,

@@ -24,6 +24,7 @@ use crate::model::Transformer;
 
 /// Imported weights and the configuration of their model.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Imported {
     /// Layout of the file.
     pub layout: Layout,
