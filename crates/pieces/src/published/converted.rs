@@ -182,7 +182,7 @@ pub(super) fn set_parts(class: &str, config: &Value, json: &mut Value) -> Result
 
 /// Returns the `tokenizer.json` of ByT5, whose tokens are bytes.
 pub(super) fn of_bytes(config: &Value) -> Value {
-    // What transformers saves has no `extra_ids`, and lists their tokens.
+    // What transformers saves has 0 `extra_ids`, and lists their tokens.
     let named = LISTS.into_iter().flat_map(|field| listed(&config[field]));
     let named = named.filter(|name| name.starts_with("<extra_id_")).count() as u64;
     let extra = config["extra_ids"].as_u64().unwrap_or(125).max(named);

@@ -42,7 +42,8 @@ impl GlobalArgs {
     pub fn apply(&self, group: &dyn Collective) -> Result<(), UsageError> {
         let share = (group.size() > 1).then(|| share_of_cores(group));
         let most = format!("must be a whole number from 1 to {MAX_THREADS}");
-        let text = env::var(VARIABLE).unwrap_or_default();
+        let text = env::var(VARIABLE).ok().filter(|_| self.threads.is_none());
+        let text = text.unwrap_or_default();
         let variable = match text.trim() {
             "" | "0" => None,
             number => Some(

@@ -58,8 +58,10 @@ pub fn of_model(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), 
     // A run that has ended says which model was tested.
     let run = checkpoints.folder().parent().unwrap_or(Path::new(""));
     let summary: Value = read_json_if_any(&run.join(SUMMARY)).unwrap_or_default();
-    let tested = summary["model_step"].as_u64().map(|step| step as usize);
-    let step = tested.map_or_else(|| Ok(read_state(&files)?.model_step()), Ok::<_, UsageError>)?;
+    let step = match summary["model_step"].as_u64() {
+        Some(tested) => tested as usize,
+        None => read_state(&files)?.model_step(),
+    };
     if step == last {
         return Ok((last, files));
     }
