@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::module::Module;
+use burn::nn::attention::{MhaInput, MultiHeadAttentionConfig};
 use burn::nn::conv::{Conv1d, Conv1dConfig};
 use burn::nn::{Embedding, EmbeddingConfig, PaddingConfig1d};
 use burn::tensor::activation::gelu;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Distribution, Int, Tensor, TensorData, Tolerance};
 use serde_json::{Value, from_value};
 use transformer::generate::{EarlyStopping, GenerateConfig, LengthPenalty, Method};
 use transformer::weights::{
@@ -151,6 +152,7 @@ fn gpt2() {
     config.generator.bias = false;
     // GPT-2's linear layers are `[in, out]`, as those of this crate.
     let mut rules = Rules::new()
+        .in_out()
         .same("transformer.wte.weight", "input.embedding.weight")
         .same("transformer.wpe.weight", "input.position.learned.weight")
         .norm(
@@ -169,7 +171,7 @@ fn gpt2() {
         ("mlp.c_proj", "feed_forward.w_2"),
     ] {
         let theirs = format!("transformer.h.{{i}}.{theirs}");
-        rules = rules.linear_in_out(&theirs, &format!("layers.{{i}}.{ours}"));
+        rules = rules.linear(&theirs, &format!("layers.{{i}}.{ours}"));
     }
     let decoder = config.init(&Device::flex()).unwrap();
     check_language_model(&rules.read(&file, &decoder).unwrap(), &about);
@@ -913,6 +915,63 @@ fn rules_read_the_attention_of_pytorch() {
         );
         let bias = read[&format!("{name}.bias")].as_slice::<f32>().unwrap();
         assert_eq!(bias, &values(12)[outputs]);
+    }
+}
+
+#[test]
+fn rules_read_the_attention_of_burn_nn() {
+    let device = Device::flex();
+    let theirs = MultiHeadAttentionConfig::new(6, 2).init(&device);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), to_bytes(&parameters(&theirs)).unwrap()).unwrap();
+    let file = WeightsFile::open(file.path()).unwrap();
+    let config = AttentionConfig::new(6, 2);
+    let attention = config.init_self_attention(&device).unwrap();
+    let rules = Rules::new().in_out().linear("output", "w_o");
+    let of_self = (rules.clone()).packed(&["query", "key", "value"], "w_qkv");
+    let attention = of_self.read(&file, &attention).unwrap();
+    let [x, memory] = [[2, 5, 6], [2, 3, 6]]
+        .map(|shape| Tensor::<3>::random(shape, Distribution::Default, &device));
+    let expected = theirs.forward(MhaInput::self_attn(x.clone())).context;
+    let found = attention.forward(x.clone(), None, None);
+    let tolerance = Tolerance::absolute(1e-6);
+    (found.into_data()).assert_approx_eq::<f32>(&expected.into_data(), tolerance);
+
+    let cross = config.init_cross_attention(&device).unwrap();
+    let of_cross = rules.linear("query", "w_q");
+    let of_cross = of_cross.packed(&["key", "value"], "w_kv");
+    let cross = of_cross.read(&file, &cross).unwrap();
+    let input = MhaInput::new(x.clone(), memory.clone(), memory.clone());
+    let expected = theirs.forward(input).context;
+    let found = cross.forward(x, memory, None);
+    (found.into_data()).assert_approx_eq::<f32>(&expected.into_data(), tolerance);
+
+    // A layer of another width.
+    let wide = AttentionConfig::new(8, 2).init_self_attention(&device);
+    let error = of_self.read(&file, &wide.unwrap()).unwrap_err().to_string();
+    assert!(error.contains("6 outputs"), "{error}");
+}
+
+/// Position tables of vision models have an axis for the batch.
+#[test]
+fn a_table_may_have_an_axis_of_size_1_before_it() {
+    let device = Device::flex();
+    let table = EmbeddingConfig::new(5, 3).init(&device);
+    let values: Vec<f32> = (0..15).map(|x| x as f32).collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for (shape, is_right) in [([1, 5, 3], true), ([5, 1, 3], false), ([1, 3, 5], false)] {
+        let theirs = TensorData::new(values.clone(), shape);
+        let theirs = Parameters::from([("positions".into(), theirs)]);
+        std::fs::write(file.path(), to_bytes(&theirs).unwrap()).unwrap();
+        let rules = Rules::new().same("positions", "weight");
+        let read = rules.read(&WeightsFile::open(file.path()).unwrap(), &table);
+        assert_eq!(read.is_ok(), is_right, "{shape:?}");
+        if let Ok(read) = read {
+            assert_eq!(
+                parameters(&read)["weight"].as_slice::<f32>().unwrap(),
+                values
+            );
+        }
     }
 }
 

@@ -28,7 +28,7 @@ impl Part {
 /// The arrangement of a tensor's elements in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// The same arrangement as in this crate.
+    /// The same arrangement as in this crate, of which a file may have leading axes of size 1.
     Same,
     /// The weight of a linear layer: `[out, in]` in the layout, `[in, out]` in this crate.
     Linear,
@@ -95,9 +95,7 @@ impl Rule {
     pub fn their_shape(&self, shape: &[usize]) -> Vec<usize> {
         let mut shape = shape.to_vec();
         let unit = shape.last().map_or(0, |width| width / self.our_part.of);
-        if self.kind != Kind::Same
-            && let Some(width) = shape.last_mut()
-        {
+        if let Some(width) = shape.last_mut() {
             *width = unit * self.our_part.count / self.their_part.count * self.their_part.of;
         }
         match self.kind {
@@ -144,10 +142,7 @@ impl Rule {
 
     /// Returns the size of the last axis of the layout's tensor for a parameter of shape `shape`.
     pub fn their_width(&self, shape: &[usize]) -> usize {
-        match self.kind {
-            Kind::Same => shape.last().copied().unwrap_or(1),
-            _ => self.their_shape(shape).last().copied().unwrap_or(1),
-        }
+        self.their_shape(shape).last().copied().unwrap_or(1)
     }
 
     /// Copies `rows`, consecutive rows of the layout's tensor from the index `first` on, to their
@@ -189,7 +184,12 @@ impl Rule {
             shape.iter().copied().filter(|&axis| axis != 1).collect()
         };
         match self.kind {
-            Kind::Same | Kind::Linear => found == expected,
+            Kind::Same => {
+                let more = found.len().saturating_sub(expected.len());
+                let (ones, rest) = found.split_at(more);
+                rest == expected && ones.iter().all(|&axis| axis == 1)
+            }
+            Kind::Linear => found == expected,
             Kind::Vector(_) | Kind::Positions(_) => {
                 found.last() == expected.last() && without_ones(found) == without_ones(expected)
             }
@@ -210,7 +210,7 @@ mod tests {
             (part(1, 2, 3), Part::WHOLE),
             (part(0, 1, 3), part(1, 1, 2)),
         ];
-        for kind in [Kind::Linear, Kind::Vector(0)] {
+        for kind in [Kind::Linear, Kind::Same, Kind::Vector(0)] {
             for (their_part, our_part) in parts {
                 let rule = Rule {
                     theirs: Vec::new(),
@@ -220,8 +220,8 @@ mod tests {
                     our_part,
                 };
                 let shape = match kind {
-                    Kind::Linear => vec![7, 36],
-                    _ => vec![36],
+                    Kind::Vector(_) => vec![36],
+                    _ => vec![7, 36],
                 };
                 let theirs = rule.their_shape(&shape);
                 let given: Vec<f32> = (1..=theirs.iter().product())

@@ -12,9 +12,6 @@ use super::parameters::{Parameters, shapes, with_parameters};
 use super::pieces::{self, Pieces};
 use super::rule::{Kind, Part, Rule};
 
-/// The ends of the names of a linear layer's parameters, and their arrangement in PyTorch.
-const LINEAR: [(&str, Kind); 2] = [("weight", Kind::Linear), ("bias", Kind::Vector(0))];
-
 /// Rules that say which tensors of a file are which parameters of a module.
 ///
 /// In names, `{i}` stands for any number, the same one in both names of a rule. Tensors in f16,
@@ -71,6 +68,8 @@ pub struct Rules {
     zero_biases: bool,
     /// What stands before both names of the rules that follow.
     within: [String; 2],
+    /// The arrangement of the weights of linear layers in the rules that follow.
+    weight: Kind,
     /// The library's names for the scale and the shift of a norm.
     norm: [&'static str; 2],
 }
@@ -89,6 +88,7 @@ impl Rules {
             ignored: Vec::new(),
             zero_biases: false,
             within: Default::default(),
+            weight: Kind::Linear,
             norm: ["weight", "bias"],
         }
     }
@@ -100,14 +100,33 @@ impl Rules {
         self
     }
 
-    /// Adds the rule for a parameter with the same shape in the file, such as an embedding table.
+    /// Lets the weights of linear layers be `[in, out]` in the rules that follow, as they are here, in
+    /// Burn and in GPT-2.
+    ///
+    /// ```
+    /// # use transformer::weights::Rules;
+    /// // The attention of burn-nn.
+    /// let rules = Rules::new()
+    ///     .in_out()
+    ///     .within("layers.{i}.mha.", "layers.{i}.self_attention.")
+    ///     .packed(&["query", "key", "value"], "w_qkv")
+    ///     .linear("output", "w_o");
+    /// ```
+    pub fn in_out(mut self) -> Self {
+        self.weight = Kind::Same;
+        self
+    }
+
+    /// Adds the rule for a parameter with the same shape in the file, axes of size 1 before it aside,
+    /// such as an embedding table.
     pub fn same(self, theirs: &str, ours: &str) -> Self {
         self.same_as(&[theirs], ours)
     }
 
     /// Adds the rules for weight and bias of a linear layer, whose weight is `[out, in]` in the
-    /// file, as in PyTorch. The names lack `.weight` and `.bias`, unless `theirs` has `{p}` where one
-    /// of the two words stands, as in `self_attn.in_proj_{p}` of PyTorch's attention.
+    /// file, as in PyTorch, or `[in, out]` after [`in_out`](Self::in_out). The names lack `.weight`
+    /// and `.bias`, unless `theirs` has `{p}` where one of the two words stands, as in
+    /// `self_attn.in_proj_{p}` of PyTorch's attention.
     pub fn linear(self, theirs: &str, ours: &str) -> Self {
         self.packed(&[theirs], ours)
     }
@@ -145,7 +164,7 @@ impl Rules {
     /// Adds the rules for a linear layer that consists of several layers of the file, side by side,
     /// such as queries, keys and values. The names lack `.weight` and `.bias`.
     pub fn packed(mut self, theirs: &[&str], ours: &str) -> Self {
-        for (end, kind) in LINEAR {
+        for (end, kind) in self.linear_kinds() {
             for (first, name) in theirs.iter().enumerate() {
                 let part = Part {
                     first,
@@ -155,15 +174,6 @@ impl Rules {
                 let (name, ours) = (with_end(name, end), format!("{ours}.{end}"));
                 self.add(&[&name], &ours, kind, [Part::WHOLE, part]);
             }
-        }
-        self
-    }
-
-    /// Adds the rules for weight and bias of a linear layer, whose weight is `[in, out]` in the file
-    /// as here, as in GPT-2. The names lack `.weight` and `.bias`.
-    pub fn linear_in_out(mut self, theirs: &str, ours: &str) -> Self {
-        for end in ["weight", "bias"] {
-            self = self.same(&format!("{theirs}.{end}"), &format!("{ours}.{end}"));
         }
         self
     }
@@ -205,7 +215,7 @@ impl Rules {
     /// Adds the rules for a linear layer that is `part` of one in the file, under one of several
     /// names.
     pub(super) fn part(mut self, theirs: &[&str], ours: &str, part: Part) -> Self {
-        for (end, kind) in LINEAR {
+        for (end, kind) in self.linear_kinds() {
             let theirs: Vec<String> = theirs.iter().map(|name| with_end(name, end)).collect();
             let theirs: Vec<&str> = theirs.iter().map(String::as_str).collect();
             self.add(&theirs, &format!("{ours}.{end}"), kind, [part, Part::WHOLE]);
@@ -244,6 +254,11 @@ impl Rules {
         let ours = "decoder.generator.weight";
         self.add(&[theirs], ours, Kind::Linear, [Part::WHOLE; 2]);
         self
+    }
+
+    /// Returns the ends of the names of a linear layer's parameters, and their arrangement.
+    fn linear_kinds(&self) -> [(&'static str, Kind); 2] {
+        [("weight", self.weight), ("bias", Kind::Vector(0))]
     }
 
     /// Adds a rule. `parts` are those of the tensor in the file and of the parameter.
@@ -291,7 +306,10 @@ impl Rules {
             let weights = self.weights_of(&name);
             // A layer that is not in the file at all lacks its weight, too.
             let may_lack = |index: usize| {
-                has_zeros && weights.get(index).is_none_or(|weight| is_there(weight))
+                has_zeros
+                    && weights
+                        .get(index)
+                        .is_none_or(|(weight, _)| is_there(weight))
             };
             let before = missing.len();
             for (index, theirs) in theirs.iter().enumerate() {
@@ -322,16 +340,16 @@ impl Rules {
         with_parameters(module, given)
     }
 
-    /// Returns the names of the weights in the file that belong to the parts of a bias; empty for another
-    /// parameter.
-    fn weights_of(&self, name: &str) -> Vec<String> {
+    /// Returns the names of the weights in the file that belong to the parts of a bias, and their
+    /// arrangements; empty for another parameter.
+    fn weights_of(&self, name: &str) -> Vec<(String, Kind)> {
         let weight = name
             .strip_suffix(".bias")
             .map(|layer| format!("{layer}.weight"));
         let rules = weight.and_then(|weight| self.of(&weight).ok());
         let (rules, number) = rules.unwrap_or_default();
-        let names = rules.iter().map(|rule| fill(&rule.theirs[0], number));
-        names.collect()
+        let weight = |rule: &Rule| (fill(&rule.theirs[0], number), rule.kind);
+        rules.iter().map(weight).collect()
     }
 
     /// Checks that each rule is one for a parameter, except those that a layer without a bias and a
@@ -405,31 +423,32 @@ fn is_additive(name: &str) -> bool {
 }
 
 /// Reads the tensors `theirs`, and puts them side by side into a parameter of this shape. `weights` are
-/// the names of those that belong to the parts of a bias.
+/// the names and the arrangements of those that belong to the parts of a bias.
 fn assemble_parts(
     file: &WeightsFile,
     rules: &[Rule],
     theirs: &[String],
-    weights: &[String],
+    weights: &[(String, Kind)],
     shape: &[usize],
 ) -> Result<TensorData, WeightsError> {
     let width = shape.last().copied().unwrap_or(1);
     let mut first = 0;
     let mut found = Vec::new();
     for (index, (rule, name)) in rules.iter().zip(theirs).enumerate() {
-        let info = file.tensors().get(name);
-        // The first axis of a linear layer's weight, or the only one of a bias. An absent bias is as
-        // wide as its weight.
-        let shape_of = |name: &String| file.tensors().get(name).map(|info| &info.shape);
-        let of_weight = || shape_of(weights.get(index)?);
-        let count = match info.map(|info| &info.shape).or_else(of_weight) {
-            Some(found) if rule.kind != Kind::Same => {
-                let Part { count, of, .. } = rule.their_part;
-                found.first().copied().unwrap_or(1) * count / of
-            }
-            _ => width,
+        // The outputs of a linear layer. An absent bias is as wide as its weight.
+        let outputs = |name: &String, kind: Kind| {
+            let shape = &file.tensors().get(name)?.shape;
+            let outputs = match kind {
+                Kind::Linear => shape.first(),
+                _ => shape.last(),
+            };
+            Some(outputs.copied().unwrap_or(1))
         };
-        let Some(info) = info else {
+        let of_weight = || outputs(&weights.get(index)?.0, weights[index].1);
+        let Part { count, of, .. } = rule.their_part;
+        let found_outputs = outputs(name, rule.kind).or_else(of_weight);
+        let count = found_outputs.map_or(width, |outputs| outputs * count / of);
+        let Some(info) = file.tensors().get(name) else {
             first += count;
             continue;
         };

@@ -15,7 +15,7 @@ pub(super) const FAMILY: Family = Family {
 };
 
 fn rules() -> Rules {
-    let mut rules = Rules::new();
+    let mut rules = Rules::new().in_out();
     for name in [
         "{s}.input.embedding.weight",
         "{s}.input.position.learned.weight",
@@ -53,7 +53,7 @@ fn rules() -> Rules {
         let layer = format!("{stack}.layers.{{i}}.");
         rules = rules.within(&layer, &layer);
         for block in blocks {
-            rules = rules.linear_in_out(block, block);
+            rules = rules.linear(block, block);
         }
         for sublayer in norms {
             for end in ["gamma", "beta"] {
