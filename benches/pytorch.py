@@ -178,6 +178,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", choices=SHAPES, default="base")
     parser.add_argument("--what", choices=("train", "generate"), default="train")
+    parser.add_argument("--batch-size", type=int, help="default: the shape's own; generate: also 1")
+    parser.add_argument("--length", type=int, help="default: the shape's own")
     parser.add_argument("--model", choices=("modules", "nn"), default="modules")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
@@ -185,15 +187,17 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, help="default: as many as five seconds hold, at least five")
     args = parser.parse_args()
-    if args.steps is not None and args.steps < 1:
-        parser.error(f"--steps {args.steps}: must be at least 1")
+    for name in ("steps", "batch_size", "length"):
+        if (value := getattr(args, name)) is not None and value < 1:
+            parser.error(f"--{name.replace('_', '-')} {value}: must be at least 1")
     if args.what == "generate" and (args.compile or args.steps):
         parser.error("--compile and --steps: need --what train")
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
-    shape = SHAPES[args.shape]
-    vocab_size, *_, batch, length = shape
+    vocab_size, *sizes, batch, length = SHAPES[args.shape]
+    batch, length = args.batch_size or batch, args.length or length
+    shape = (vocab_size, *sizes, batch, length)
     model = Model(shape, Torch if args.model == "nn" else Modules).to(args.device).train()
     run = torch.compile(model) if args.compile else model
 
@@ -222,7 +226,7 @@ def main():
 
     if args.what == "generate":
         model.eval()
-        for sources in (1, batch):
+        for sources in (args.batch_size,) if args.batch_size else (1, batch):
             times = []
             for _ in range(4):
                 source = ids(sources)
