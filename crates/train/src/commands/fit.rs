@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use training::collective::check_alike;
-use training::config::{ExecutionConfig, RunConfig, file, setting_at};
+use training::config::{EvaluationConfig, ExecutionConfig, RunConfig, file, setting_at};
 use training::data::parallel::{TextConfig, TokenizerConfig};
 use training::data::{self, DataConfig, Sides, TASK};
 use training::error::{Subject, UsageError};
@@ -170,6 +170,15 @@ impl FitArgs {
                 let expected = "is for runs without --valid-source, whose pairs are all used";
                 return Err(UsageError::setting(share, text.valid_share, expected));
             }
+        }
+        let by = EvaluationConfig::best_by;
+        if self.gives(by) && config.evaluation.decides() != config.evaluation.best_by {
+            let value = self.settings.of(by).map_or("", |value| value);
+            return Err(UsageError::setting(
+                by,
+                value,
+                "must be exact-match beside --target",
+            ));
         }
         let mut seen: HashSet<&str> = self.settings.iter().map(|(given, _)| given.path).collect();
         let mut paths = self.set.iter().map(|(path, _)| path);

@@ -220,9 +220,7 @@ fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
         let is_it = |file: &PathBuf| file.display().to_string() == error.value;
         if error.subject == Subject::Other("corpus".into()) && file.as_ref().is_some_and(is_it) {
             error.subject = Subject::Other(flag.into());
-            let expected = error.expected.replace("--set data.lossy=true", "--lossy");
-            let of_training = "--train-target, --valid-target or --target";
-            error.expected = expected.replace(of_training, "--source and --target");
+            error.expected = error.expected.replace("--set data.lossy=true", "--lossy");
         }
     }
     error

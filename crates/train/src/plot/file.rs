@@ -12,6 +12,7 @@ use training::error::{UsageError, unwritable};
 use training::files::replace_whole;
 
 use super::style::units;
+use crate::terminal::output::is_obeyed;
 
 /// A drawing area of the crate `plotters`, which covers a plot or a part of it.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -54,7 +55,7 @@ pub trait Plot {
             self.title().replace('&', "&amp;").replace('<', "&lt;"),
         );
         // XML does not allow most control characters.
-        svg.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
+        svg.replace(|c: char| is_obeyed(c) && c != '\n', "\u{fffd}")
     }
 
     /// Writes the plot as an SVG file. The parent folder is created if it is missing. If the write

@@ -62,15 +62,20 @@ pub fn visible(text: &str) -> String {
 fn escaped(text: &str, kept: &[char]) -> String {
     let mut visible = String::with_capacity(text.len());
     for c in text.chars() {
-        // These turn the direction of what follows, so that a name could look like another one.
-        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-        if turns || c.is_control() && !kept.contains(&c) {
+        if is_obeyed(c) && !kept.contains(&c) {
             write!(visible, "\\u{:04x}", u32::from(c)).expect("a string can be written");
         } else {
             visible.push(c);
         }
     }
     visible
+}
+
+/// Returns whether a program that shows a text may obey the character: one that controls, or one that
+/// turns the direction of the text or breaks its line, so that a name could look like another one.
+pub fn is_obeyed(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || c.is_control()
 }
 
 /// Prints a line of a result, with visible control characters. While the dashboard owns the screen, the line is held back.
@@ -238,8 +243,8 @@ mod tests {
 
     #[test]
     fn characters_that_a_terminal_obeys_are_visible() {
-        let text = "a\u{1b}[2Jb\u{202e}c\u{2066}d é 日本";
-        let expected = "a\\u001b[2Jb\\u202ec\\u2066d é 日本";
+        let text = "a\u{1b}[2Jb\u{202e}c\u{2066}d\u{61c}e\u{2028} é 日本";
+        let expected = "a\\u001b[2Jb\\u202ec\\u2066d\\u061ce\\u2028 é 日本";
         assert_eq!(visible(text), expected);
     }
 

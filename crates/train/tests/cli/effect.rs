@@ -53,9 +53,10 @@ fn flags_without_an_effect_on_a_run_are_rejected() {
         eval copy --lossy | --lossy
         eval text --lossy | --lossy: needs --source or --pairs
         eval text --pairs p.tsv --fields a,b | --fields a,b: needs --pairs of JSON Lines
-        eval text --pairs sources | --pairs sources: line 1 has no tab (or give --source and --target)
-        fit --train sources | line 1 has no tab (or give --train-target
-        fit --train p.tsv --valid sources | line 1 has no tab (or give --train-target, --valid-target
+        fit --target 0.5 --best-by loss | --best-by loss: must be exact-match beside --target
+        eval text --pairs sources | --pairs sources: line 1 has no tab, but must be SOURCE<TAB>TARGET, unless
+        fit --train sources | line 1 has no tab, but must be SOURCE<TAB>TARGET, unless
+        fit --train p.tsv --valid sources | line 1 has no tab, but must be SOURCE<TAB>TARGET, unless
         resume text --valid-target sources | --valid-target sources: needs --valid-source
         report copy copy | RUN copy: is named twice
         report copy ./copy | RUN ./copy: is named twice

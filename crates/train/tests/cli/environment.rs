@@ -5,7 +5,11 @@ use super::{Folder, succeed, text, train};
 #[test]
 fn a_wrong_variable_is_an_error_of_usage() {
     let folder = &Folder::new();
-    for (variable, wrong) in [("FUSED_SIMD", "mmx"), ("FUSED_FAST_PATHS", "no")] {
+    for (variable, wrong) in [
+        ("FUSED_SIMD", "mmx"),
+        ("FUSED_FAST_PATHS", "no"),
+        ("RAYON_NUM_THREADS", "abc"),
+    ] {
         let mut train = train(folder);
         let output = train.arg("fit").env(variable, wrong).output().unwrap();
         let stderr = text(&output.stderr);

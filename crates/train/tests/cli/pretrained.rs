@@ -206,6 +206,14 @@ fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
     fs::write(folder.join("edited.json"), file.to_string()).unwrap();
     let fit = "fit --config edited.json --dry-run";
     rejected(folder, fit, &["data.pretrained"]);
+    // A pretrained model has its tokeniser, and is that of its folder.
+    let from = family("t5");
+    let table = format!("
+        fit --from {from} {PAIRS} --tokenizer-file x.json | --tokenizer-file x.json: must be left out
+        fit --from {from} {PAIRS} --set data.tokenizer.target_file=x | --target-tokenizer-file x: must be left out
+        fit --from {from} {PAIRS} --set data.pretrained=null | data.pretrained null: follows from the folder
+        fit --from {from} {PAIRS} --set data.pretrained.folder=/x | data.pretrained.folder /x: follows from the folder");
+    all_rejected(folder, "", &table);
 }
 
 #[test]
@@ -279,8 +287,9 @@ fn a_run_with_one_tokeniser_becomes_a_folder_with_it() {
     let folder = &Folder::new();
     write_pairs(folder);
     let sizes = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 30";
-    for kind in ["word", "bpe"] {
-        let tokenizer = format!("--tokenizer {kind} --joint-vocabulary");
+    // This family has one vocabulary, whether the flag says so or not.
+    for (kind, joint) in [("word", ""), ("bpe", "--joint-vocabulary")] {
+        let tokenizer = format!("--tokenizer {kind} {joint}");
         let fit = format!("fit {PAIRS} {sizes} --family t5 {tokenizer} --run-dir {kind}");
         run(folder, &fit);
         run(folder, &format!("export {kind} --folder {kind}-t5"));

@@ -166,6 +166,7 @@ fn wrong_arguments_are_rejected() {
         report run --backend x | --backend x: must be one of
         report run --examples 1001 | '1001' for '--examples <N>': 1001 is not in 0..=1000
         report run --checkpoint x | --checkpoint
+        report run --checkpoint 9 | --checkpoint 9: run/checkpoints has no checkpoint
         report run --examples 0 -o file/page.html | --output file/page.html: cannot be written";
     all_rejected(folder, "", table);
 }

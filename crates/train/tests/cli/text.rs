@@ -609,6 +609,10 @@ fn unknown_words_are_never_an_exact_match() {
     run(path, "eval run --hypotheses out");
     let out = fs::read_to_string(path.join("out")).unwrap();
     assert!(out.starts_with("gehe <unk>\n"), "{out}");
+    let table = "
+        generate run x --prefix gans | --prefix \"gans\": has text that the vocabulary lacks
+        generate run x --prefix <unk> | --prefix \"<unk>\": has text that the vocabulary lacks";
+    all_rejected(path, "", table);
 }
 
 #[test]

@@ -43,6 +43,11 @@ impl RunConfig {
         if setting == TASK {
             return Err(wrong("use --task".into()));
         }
+        if path.starts_with("data.pretrained") {
+            return Err(wrong(
+                "follows from the folder of the pretrained model".into(),
+            ));
+        }
         if setting.is_derived {
             return Err(wrong("follows from the task and its data".into()));
         }

@@ -21,7 +21,7 @@ pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
         WeightsError::Ambiguous { .. } => "; choose one with --entry",
         WeightsError::File(_) if !path.exists() => &missing,
         WeightsError::File(_) if path.is_dir() => {
-            "; name the file in it, such as checkpoints/step-N/model.safetensors of a run"
+            "; name the file in it, such as model.safetensors, or checkpoints/step-N/model.safetensors of a run"
         }
         WeightsError::Foreign { .. } => "; --allow-unused skips it",
         _ => "",

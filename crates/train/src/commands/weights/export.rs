@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 use training::data::DataConfig;
+use training::data::parallel::TokenizerKind;
 use training::error::UsageError;
 use training::files::write_whole;
 use training::pretrained::write_folder;
@@ -89,8 +90,12 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     needs("--dtype", int8, needed, layout.is_native())?;
     let theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
         .map_err(|error| {
-            let able = Layout::of_hugging_face(&config).filter(|_| args.folder.is_some());
-            unrepresentable(error, able.unwrap_or(Layout::Native))
+            let able = match (Layout::of_hugging_face(&config), &args.folder) {
+                (Some(able), Some(_)) => format!("--layout {able} can"),
+                (None, Some(_)) => format!("train it with `fit --family {layout}`"),
+                (_, None) => format!("--layout {} can", Layout::Native),
+            };
+            unrepresentable(error, &able)
         })?;
     drop(parameters);
     let mut metadata = weights::metadata(&config);
@@ -166,6 +171,14 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
     let written = write_folder(folder, layout, config, dataset, tokenizer.as_deref())?;
     let written = written.unwrap_or_default();
     output::result(&format!("{}: {}", folder.display(), written.join(", ")))?;
+    if let DataConfig::Text(text) = &config.data
+        && tokenizer.is_some()
+        && text.tokenizer.kind == TokenizerKind::Word
+    {
+        output::note(
+            "the tokeniser is one of words: whoever reads the folder puts a blank between all tokens of an output, beside punctuation, too",
+        );
+    }
     if tokenizer.is_none() {
         output::note(
             "a folder has one tokeniser for both sides, as `fit --joint-vocabulary` trains; the run's are not written: in Python, end each source with the end symbol",
@@ -176,8 +189,8 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
 
 /// Converts an error of an export. If the layout cannot represent a setting, the message names the
 /// setting by its flag, or by its path if `fit` has no flag for it, and
-/// ends with the layout that can.
-fn unrepresentable(error: WeightsError, able: Layout) -> UsageError {
+/// ends with `able`, which says what can.
+fn unrepresentable(error: WeightsError, able: &str) -> UsageError {
     let WeightsError::Layout {
         layout,
         field,
@@ -189,7 +202,7 @@ fn unrepresentable(error: WeightsError, able: Layout) -> UsageError {
     let path = format!("model.{field}");
     let flagged = fit_flag_of(&path).map(|flag| format!("{flag} {value}"));
     let setting = flagged.unwrap_or_else(|| format!("{path}={value}"));
-    let expected = format!("cannot represent the model, which has {setting}; --layout {able} can");
+    let expected = format!("cannot represent the model, which has {setting}; {able}");
     UsageError::new("--layout", layout, expected)
 }
 

@@ -202,8 +202,8 @@ impl TextConfig {
     ///
     /// # Errors
     ///
-    /// If a number is out of its bounds, the vocabulary sizes of a joint tokeniser differ, or
-    /// `train` has no file.
+    /// If a number is out of its bounds, the vocabulary sizes of a joint tokeniser differ, a
+    /// pretrained model is given another tokeniser, or `train` has no file.
     pub fn check(&self) -> Result<(), UsageError> {
         check_bounds(self)?;
         if let Some(model) = &self.pretrained {
@@ -215,13 +215,19 @@ impl TextConfig {
                 format!("must be at most {most}: the model has positions for two tokens more");
             let is_valid = source.max(target) <= most;
             UsageError::check(is_valid, Self::max_length, self.max_length, expected)?;
+            for (file, setting) in [
+                (&self.tokenizer.source_file, TokenizerConfig::source_file),
+                (&self.tokenizer.target_file, TokenizerConfig::target_file),
+            ] {
+                if let Some(file) = file {
+                    let expected = "must be left out: the pretrained model has its tokeniser";
+                    return Err(UsageError::setting(setting, file.display(), expected));
+                }
+            }
         }
-        let (sizes, joint) = (self.tokenizer.vocab_size, TokenizerConfig::joint);
+        let sizes = self.tokenizer.vocab_size;
         let is_valid = !self.tokenizer.joint || sizes.source == sizes.target;
-        let expected = format!(
-            "must be one size for both sides, because of {}",
-            joint.name()
-        );
+        let expected = "must be one size, since both sides share a vocabulary";
         UsageError::check(is_valid, TokenizerConfig::vocab_size, sizes, expected)?;
         if let Some(fields) = &self.train.fields {
             let is_valid = self.train.has_fields() || self.valid.has_fields();
@@ -259,7 +265,7 @@ mod tests {
         config.tokenizer.vocab_size.target = 600;
         assert_eq!(config.check(), Ok(()));
         config.tokenizer.joint = true;
-        assert!(error(&config).contains("because of --joint-vocabulary"));
+        assert!(error(&config).contains("share a vocabulary"));
         config.max_length.target = 0;
         assert!(error(&config).starts_with("data.max_length 256,0: must be at least 1"));
     }

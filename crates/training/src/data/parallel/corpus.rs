@@ -110,6 +110,8 @@ pub struct CorpusStats {
     pub too_long: u64,
     /// Number of pairs of which a side was truncated to 64 KiB.
     pub truncated: u64,
+    /// Number of pairs from two files of which a side has a tab.
+    pub tabs: u64,
 }
 
 impl Corpus {
@@ -129,9 +131,16 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// If a file does not exist, is a folder, or cannot be read.
+    /// If a file does not exist, is a folder, or cannot be read, or if JSON Lines have a file of
+    /// targets.
     pub fn read(&self, options: ReadOptions) -> Result<Pairs, UsageError> {
         let lossy = options.lossy;
+        if let Some(target) = self.target.as_ref().filter(|_| is_json_lines(&self.source)) {
+            let target = target.display();
+            let expected =
+                format!("is JSON Lines, which have the targets, too: leave out {target}");
+            return Err(wrong(&self.source, expected));
+        }
         let source = Lines::open(&self.source, lossy)?;
         let format = match &self.target {
             Some(target) => Format::TwoFiles(Lines::open(target, lossy)?),
@@ -240,11 +249,11 @@ fn columns(lines: &Lines, line: &str) -> Result<Pair, UsageError> {
         }),
         _ => {
             let found = match line.split('\t').count() {
-                1 => "no tab (or give --train-target, --valid-target or --target)".into(),
+                1 => "no tab".into(),
                 n => format!("{n} columns"),
             };
             let what = format!(
-                "has {found}, but must be SOURCE<TAB>TARGET: {}",
+                "has {found}, but must be SOURCE<TAB>TARGET, unless the targets have a file of their own: {}",
                 quote(line)
             );
             Err(lines.wrong(&what))
@@ -310,6 +319,8 @@ impl Iterator for Pairs {
                     text.truncate(text.floor_char_boundary(LONGEST_TEXT));
                 }
             }
+            let has_tab = pair.source.contains('\t') || pair.target.contains('\t');
+            self.stats.tabs += u64::from(has_tab && matches!(self.format, Format::TwoFiles(_)));
             self.stats.pairs += 1;
             return Some(Ok(pair));
         }
@@ -325,6 +336,10 @@ impl CorpusStats {
             (self.too_long, format!("pairs skipped: they have {long}")),
             (self.truncated, format!("pairs truncated: they have {long}")),
             (self.empty, "pairs skipped: a side is empty".into()),
+            (
+                self.tabs,
+                "pairs have a tab in a side: a file of SOURCE<TAB>TARGET is read without one of targets".into(),
+            ),
             (
                 self.replaced,
                 "lines are not UTF-8: invalid bytes were replaced".into(),

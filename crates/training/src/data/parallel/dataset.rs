@@ -87,7 +87,7 @@ impl ParallelDataset {
 
     /// Returns the first `n` pairs for validation and their examples. Long ones are truncated, never
     /// skipped, so that runs with other lengths or tokenisers are scored on the same references. If
-    /// `is_new`, says which pairs are not used or truncated.
+    /// `is_new`, says which pairs are not used.
     pub(super) fn validation(
         &self,
         n: usize,
@@ -119,13 +119,13 @@ impl ParallelDataset {
             if let Some(file) = &file {
                 note_stats(corpus, &file.stats());
             }
-            note_long(config, Overlong::Cut, long, "pairs for validation");
             if rest > 0 {
                 let (path, all) = (corpus.source.display(), chosen.len() + rest);
                 let what = format!("only the first {n} of {all} pairs are used for validation");
                 notes::note(&format!("{path}: {what}"));
             }
         }
+        note_long(config, Overlong::Cut, long, "pairs for validation");
         if chosen.is_empty() {
             return Err(wrong(&corpus.source, "has no pair to validate with"));
         }

@@ -54,12 +54,26 @@ fn pairs_keep_their_order_and_empty_ones_are_counted() {
 }
 
 #[test]
+fn a_file_of_pairs_with_a_file_of_targets_does_not_pass_unnoticed() {
+    let (_folder, both) = corpus(&[("a.tsv", b"a\tb\nc\td\n"), ("b", b"b\nd\n")]);
+    let (_, stats) = read(&both, false).unwrap();
+    assert_eq!(stats.tabs, 2);
+    assert!(stats.notes()[0].starts_with("2 pairs have a tab in a side"));
+    let (_folder, both) = corpus(&[("a.jsonl", b"{}\n"), ("b", b"b\n")]);
+    let error = read(&both, false).unwrap_err();
+    assert!(
+        error.contains("a.jsonl: is JSON Lines, which have the targets, too"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_line_of_a_table_has_two_columns() {
     let (_folder, table) = corpus(&[("a.tsv", b"a\tb\n\nd\te\n")]);
     let (pairs, stats) = read(&table, false).unwrap();
     assert_eq!(pairs, [["a", "b"], ["d", "e"]]);
     assert_eq!(stats.empty, 1);
-    let other = "no tab (or give --train-target, --valid-target or --target)";
+    let other = "no tab";
     for (text, n) in [("a\tb\nd\te\tf\n", "3 columns"), ("a\tb\nd\n", other)] {
         let (_folder, table) = corpus(&[("a.tsv", text.as_bytes())]);
         let error = read(&table, false).unwrap_err();
