@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mimalloc::MiMalloc;
 
@@ -34,15 +35,24 @@ unsafe impl GlobalAlloc for Allocator {
 }
 
 fn given(memory: *mut u8, size: usize) -> *mut u8 {
-    if memory.is_null() {
+    if memory.is_null() && is_first_to_say() {
         let what = "a smaller beam, batch or model may do, or a higher `ulimit -v` or `-d`";
         let _ = writeln!(
             io::stderr(),
             "error: no memory for {size} more bytes; {what}"
         );
+    }
+    if memory.is_null() {
         std::process::exit(1);
     }
     memory
+}
+
+/// Returns true for the first caller, who says why the program ends. Where there is no memory, several
+/// threads fail at once.
+pub fn is_first_to_say() -> bool {
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    !IS_SAID.swap(true, Ordering::Relaxed)
 }
 
 /// Makes the allocator keep freed pages for later allocations.

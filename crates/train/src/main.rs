@@ -93,8 +93,12 @@ fn main() -> ExitCode {
         output::note("training the copy task; `train --help` lists commands and examples");
     }
     let ended = cli.run(&group).unwrap_or_else(|error| {
-        let exit = Exit::of_error(&error);
-        group.fail(&flags::describe(&error), exit)
+        let (exit, what) = (Exit::of_error(&error), flags::describe(&error));
+        if allocator::is_first_to_say() {
+            group.fail(&what, exit)
+        } else {
+            exit
+        }
     });
     ended.into()
 }

@@ -183,7 +183,10 @@ impl FitArgs {
         let mut seen: HashSet<&str> = self.settings.iter().map(|(given, _)| given.path).collect();
         let mut paths = self.set.iter().map(|(path, _)| path);
         let twice = paths.find(|path| !seen.insert(path));
-        reject("--set", twice, "is given twice")?;
+        let mut given = self.settings.iter();
+        let flag = twice.and_then(|path| given.find(|(it, _)| it.path == path));
+        let also = flag.map_or("twice".into(), |(it, _)| format!("by {}, too", it.name()));
+        reject("--set", twice, &format!("is given {also}"))?;
         let set = self.set.iter();
         let set = set.filter_map(|(path, value)| Some((setting_at(path)?, &value[..])));
         self.settings.check_needs(config, set)
@@ -276,7 +279,7 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     check_memory(&config, dataset.as_ref(), group)?;
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
-    if 2 * warmup > steps {
+    if warmup > 1 && 2 * warmup > steps {
         let [shown, of] = [warmup, steps].map(grouped);
         let rises = if warmup > steps {
             format!("all {of} steps and does not reach its peak, of --warmup {shown}")

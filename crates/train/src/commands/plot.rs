@@ -115,7 +115,13 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         if let Some(chart) = kind.draw(&runs, args.x) {
             save(args, &name, &chart)?;
         } else if !args.only.is_empty() {
-            output::note(&format!("no {name}: there are no data for it"));
+            let hint = match kind {
+                RunPlot::Lengths => {
+                    "; `train eval RUN --eval-lengths 1..32` measures those of symbols"
+                }
+                _ => "",
+            };
+            output::note(&format!("no {name}: there are no data for it{hint}"));
         }
     }
     maps.iter()

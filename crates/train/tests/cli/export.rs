@@ -35,10 +35,11 @@ fn export_prints_the_module_that_the_file_fits() {
     let native = run(folder, "export pre --layout native --output x --force");
     assert_eq!(native.lines().count(), 1, "{native}");
     let table = "
-        pre --folder y | pre
+        pre | --output: is missing: name a file to write, or give --folder
+        pre --folder y | pre: has settings that no family of Hugging Face has, unlike one that is trained
         pre --layout marian --output y | --norm pre; --layout native can
         tied --layout labml --output y | --norm post; --layout native can
-        pre --layout marian --folder y | --norm pre";
+        pre --layout marian --folder y | --norm pre; train it with `fit --family marian`";
     all_rejected(folder, "export", table);
 }
 

@@ -205,7 +205,7 @@ fn any_setting_can_be_set_by_its_path() {
     rejected(
         folder,
         "fit --d-model 32 --set model.d_model=16",
-        &["model.d_model: is given twice"],
+        &["model.d_model: is given by --d-model, too"],
     );
     let flags = "--set optimization.optimizer.beta_2=0.99 --set model.d_model=16 \
         --set checkpointing.seconds=null --learning-rate 0.01";

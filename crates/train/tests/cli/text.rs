@@ -425,7 +425,7 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
     let stderr = text(&output.stderr);
     for part in [
         "2 pairs skipped",
-        "1 lines are not UTF-8",
+        "1 line not in UTF-8",
         " of 51 pairs have",
         ": truncated",
     ] {

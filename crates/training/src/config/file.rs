@@ -38,7 +38,9 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     let read = if is_toml {
         toml::from_str(text).map_err(|error| not_toml(text, &error))
     } else {
-        serde_json::from_str(text).map_err(|error| format!("is not JSON ({error})"))
+        serde_json::from_str(text).map_err(|error| {
+            format!("is not JSON ({error}); the name of a TOML file ends in .toml")
+        })
     };
     let Unique(file) = read.map_err(wrong)?;
     let config = over_defaults(file.clone()).map_err(wrong)?;

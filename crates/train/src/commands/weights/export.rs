@@ -42,7 +42,7 @@ pub struct ExportArgs {
     #[arg(long, conflicts_with_all = ["layout", "dtype", "no_positions", "folder"])]
     pub web: bool,
     /// Safetensors file to write
-    #[arg(long, value_name = "FILE", required_unless_present = "folder")]
+    #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Write a folder that Hugging Face's `from_pretrained` can load; needs a Hugging Face layout
     #[arg(long, value_name = "FOLDER", conflicts_with = "output")]
@@ -80,8 +80,8 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         Some(layout) => layout,
         None if args.folder.is_none() => Layout::Native,
         None => {
-            let what = "has settings that no family of Hugging Face has; with --layout t5, or \
-                        another, the error names one of them";
+            let what = "has settings that no family of Hugging Face has, unlike one that is trained \
+                        with `fit --family t5`, or another; with --layout t5, the error names one of them";
             return Err(UsageError::new("the model of", args.source.display(), what).into());
         }
     };
@@ -133,7 +133,10 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 /// that is of the wrong kind or already used, and flags that do not go with `--folder`.
 fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
     let Some(folder) = &args.folder else {
-        let output = args.output.clone().unwrap_or_default();
+        let output = args.output.clone().ok_or_else(|| {
+            let expected = "is missing: name a file to write, or give --folder FOLDER";
+            UsageError::new("--output", "", expected)
+        })?;
         check_output(&output, args.force)?;
         return Ok(output);
     };

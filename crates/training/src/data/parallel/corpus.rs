@@ -10,7 +10,7 @@ use super::lines::{Lines, wrong};
 use super::tokenizer::LONGEST_TEXT;
 use crate::error::{UsageError, quote};
 use crate::files::unique::Unique;
-use crate::number::grouped;
+use crate::number::counted;
 use crate::setting::{custom, declarations, text};
 
 /// The files of a parallel corpus.
@@ -333,21 +333,24 @@ impl CorpusStats {
     pub fn notes(&self) -> Vec<String> {
         let long = format!("a side of more than {} KiB", LONGEST_TEXT >> 10);
         let notes = [
-            (self.too_long, format!("pairs skipped: they have {long}")),
-            (self.truncated, format!("pairs truncated: they have {long}")),
-            (self.empty, "pairs skipped: a side is empty".into()),
+            (self.too_long, "pair", format!(" skipped: with {long}")),
+            (self.truncated, "pair", format!(" truncated: with {long}")),
+            (self.empty, "pair", " skipped: a side is empty".into()),
             (
                 self.tabs,
-                "pairs have a tab in a side: a file of SOURCE<TAB>TARGET is read without one of targets".into(),
+                "pair",
+                " with a tab in a side: a file of SOURCE<TAB>TARGET is read without one of targets"
+                    .into(),
             ),
             (
                 self.replaced,
-                "lines are not UTF-8: invalid bytes were replaced".into(),
+                "line",
+                " not in UTF-8: invalid bytes were replaced".into(),
             ),
         ];
-        let notes = notes.into_iter().filter(|(count, _)| *count > 0);
+        let notes = notes.into_iter().filter(|(count, ..)| *count > 0);
         notes
-            .map(|(count, what)| format!("{} {what}", grouped(count)))
+            .map(|(count, of, what)| counted(count as usize, of) + &what)
             .collect()
     }
 }
