@@ -44,7 +44,7 @@ impl Residual {
     ///
     /// # Panics
     ///
-    /// If `dropout` is not in `[0, 1]`.
+    /// If `dropout` is not in `[0, 1)`.
     pub fn new(norm: LayerNorm, placement: NormPlacement, dropout: f64) -> Self {
         Self {
             norm,

@@ -140,7 +140,7 @@ impl SelfAttention {
     ///
     /// - x: `[B, T, D]`
     /// - mask: `[B or 1, H or 1, T or 1, L]`, `true` = blocked; for several tokens usually
-    ///   [`AttentionMask::causal_after`]
+    ///   [`AttentionMask::causal_after`]; `None` lets a token attend to later ones
     /// - position: that of `T` tokens after `L - T` earlier ones
     /// - output: `[B, T, D]`
     ///
