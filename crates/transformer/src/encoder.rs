@@ -169,6 +169,10 @@ impl Encoder {
 
     /// Returns the encoder with positions for sources of up to `max_len` tokens or vectors, as
     /// [`Transformer::with_max_len`](crate::Transformer::with_max_len) does for both stacks.
+    ///
+    /// # Panics
+    ///
+    /// If `max_len` is 0.
     pub fn with_max_len(self, max_len: usize) -> Self {
         let device = self.devices().into_iter().next().unwrap_or_default();
         self.lengthened(max_len, &mut Init::zeros(&device))

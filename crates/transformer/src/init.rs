@@ -167,8 +167,8 @@ impl<'a> Init<'a> {
 /// visible to this crate.
 fn warn_of_slow_devices(device: &Device) {
     static ONCE: [Once; 3] = [const { Once::new() }; 3];
-    let has = [cfg!(feature = "flex"), cfg!(feature = "autodiff")];
-    let is_flex = format!("{device:?}").contains("Flex");
+    let name = format!("{device:?}");
+    let backend = BACKENDS.iter().find(|(_, known, _)| name.contains(known));
     let say = |index: usize, what: &str| {
         ONCE[index].call_once(|| {
             eprintln!(
@@ -176,7 +176,12 @@ fn warn_of_slow_devices(device: &Device) {
             );
         });
     };
-    if let Some(feature) = missing_feature(has, is_flex, device.is_autodiff()) {
+    let is_flex = backend.is_some_and(|(feature, ..)| *feature == "flex");
+    if let Some(feature) = missing_feature(
+        backend.map(|(feature, _, is_on)| (*feature, *is_on)),
+        cfg!(feature = "autodiff"),
+        device.is_autodiff(),
+    ) {
         let index = usize::from(feature == "autodiff");
         say(index, &format!("without this crate's feature `{feature}`"));
     }
@@ -185,19 +190,26 @@ fn warn_of_slow_devices(device: &Device) {
     }
 }
 
-/// Returns the feature without which a device has no fast paths; `None` if none is missing. `has`
-/// says whether the features `flex` and `autodiff` are on.
+/// Features of backends, the names of their devices, and whether the features are on.
+const BACKENDS: [(&str, &str, bool); 3] = [
+    ("flex", "Flex", cfg!(feature = "flex")),
+    ("ndarray", "NdArray", cfg!(feature = "ndarray")),
+    // One feature of several brings what is common to all GPUs.
+    ("wgpu", "Cube", cfg!(feature = "_gpu")),
+];
+
+/// Returns the feature without which a device has no fast paths; `None` if none is missing. `backend`
+/// is the feature of the device's backend and whether it is on, `has_autodiff` that of `autodiff`.
 fn missing_feature(
-    [has_flex, has_autodiff]: [bool; 2],
-    is_flex: bool,
+    backend: Option<(&'static str, bool)>,
+    has_autodiff: bool,
     is_autodiff: bool,
 ) -> Option<&'static str> {
-    if is_flex && !has_flex {
-        Some("flex")
-    } else if is_autodiff && !has_autodiff {
-        Some("autodiff")
-    } else {
-        None
+    match backend {
+        // Other backends have fast backward passes only.
+        Some((feature, false)) if is_autodiff || feature == "flex" => Some(feature),
+        _ if is_autodiff && !has_autodiff => Some("autodiff"),
+        _ => None,
     }
 }
 
@@ -207,14 +219,22 @@ mod tests {
 
     #[test]
     fn a_feature_that_makes_a_model_fast_is_missed() {
-        let missing = |has, is_flex, is_autodiff| missing_feature(has, is_flex, is_autodiff);
-        assert_eq!(missing([true, true], true, true), None);
-        assert_eq!(missing([false, false], false, false), None);
-        assert_eq!(missing([false, true], true, true), Some("flex"));
-        assert_eq!(missing([true, false], true, true), Some("autodiff"));
-        assert_eq!(missing([true, false], true, false), None);
-        // Other backends have fast backward passes only.
-        assert_eq!(missing([false, true], false, true), None);
-        assert_eq!(missing([false, false], false, true), Some("autodiff"));
+        let [on, off] = [true, false].map(|is_on| Some(("flex", is_on)));
+        let ndarray = Some(("ndarray", false));
+        assert_eq!(missing_feature(on, true, true), None);
+        assert_eq!(missing_feature(on, false, false), None);
+        assert_eq!(missing_feature(on, false, true), Some("autodiff"));
+        assert_eq!(missing_feature(off, true, true), Some("flex"));
+        assert_eq!(missing_feature(off, true, false), Some("flex"));
+        assert_eq!(missing_feature(ndarray, true, true), Some("ndarray"));
+        assert_eq!(missing_feature(ndarray, true, false), None);
+        assert_eq!(missing_feature(None, false, true), Some("autodiff"));
+    }
+
+    #[test]
+    fn backends_are_known_by_the_names_of_their_devices() {
+        for device in [Device::flex(), Device::flex().autodiff()] {
+            assert!(format!("{device:?}").contains(BACKENDS[0].1), "{device:?}");
+        }
     }
 }

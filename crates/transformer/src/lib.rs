@@ -37,9 +37,19 @@
 //! **burn-nn** has encoder and decoder stacks, and modules for embeddings, positions and losses.
 //! This crate has whole models, and the search. It also reads and writes the weights of other
 //! implementations. The decoder cache of this crate holds only keys and values, in buffers that are
-//! written in place. The hypotheses of a beam share cached keys and values. By default, each stack
-//! of this crate ends with a layer norm, which pre-norm stacks need. The operations of the `fused`
-//! crate make training and inference fast on Burn's CPU backend flex.
+//! written in place. The hypotheses of a beam share cached keys and values. The operations of the
+//! `fused` crate make training and inference fast on Burn's CPU backend flex. Its stacks are these:
+//!
+//! | burn-nn | this crate |
+//! |---|---|
+//! | `TransformerEncoderConfig::new(d_model, d_ff, n_heads, n_layers)` | [`EncoderConfig::new`] with the same arguments, and [`Encoder::forward_vectors`]; dropout is the same within layers |
+//! | no positions, no dropout of the input, no norm after the last layer | `.with_positions(Positions::None)`, `config.input.dropout = 0.0`, `.with_final_norm(false)`; by default, a stack has all three |
+//! | GELU | `.with_activation(Activation::Gelu)`; ReLU by default, as in the paper |
+//! | `norm_first`: `norm_2` is before the attention, `norm_1` before the feed-forward network (in a decoder `norm_3`, then `norm_1` and `norm_2`) | [`NormPlacement::Pre`]; each norm has the name of its sublayer |
+//! | `quiet_softmax` | none |
+//! | `mask_pad`, `mask_attn` | [`AttentionMask::from`] and [`AttentionMask::from_blocked`], combined by `and`; keys that are all blocked get weights of 0 |
+//! | `TransformerDecoder`, whose input is vectors; causal by a mask | [`Decoder`], whose input is tokens; always causal |
+//! | parameters | [`weights::Rules::as_in_burn`] reads them |
 //!
 //! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are
 //! tested against PyTorch's. The interface of this crate differs in these points:
@@ -67,6 +77,8 @@
 //!   modules. `model.valid()` returns the model without autodiff and dropout.
 //! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
 //!   backend. Dropout draws from the device's generator, which `device.seed(..)` seeds.
+//! - **Threads**: on flex, a loop of your own over a small model is faster inside
+//!   [`fused::in_pool`], which generation calls itself.
 //! - **Errors**: functions that check settings, token ids or files return a `Result`. Tensors of
 //!   wrong shapes cause a panic, and on a CPU also ids outside the vocabulary.
 //! - **Features**: `burn-train` adds `supervised`, `pytorch` the checkpoints of PyTorch, `autodiff`

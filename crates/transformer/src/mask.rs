@@ -111,10 +111,22 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// - blocked: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
-    pub fn from_blocked(blocked: Tensor<4, Bool>) -> Self {
+    /// - blocked, `true` = blocked: of keys `[B, S]`, of queries and keys `[B or 1, T, S]` as
+    ///   burn-nn's `mask_attn`, or of heads, too, `[B or 1, H or 1, T or 1, S]`
+    ///
+    /// # Panics
+    ///
+    /// If the tensor has one dimension or more than four.
+    pub fn from_blocked<const D: usize>(blocked: Tensor<D, Bool>) -> Self {
+        let dims = blocked.dims();
+        let shape = match dims[..] {
+            [batch, keys] => [batch, 1, 1, keys],
+            [batch, queries, keys] => [batch, 1, queries, keys],
+            [batch, heads, queries, keys] => [batch, heads, queries, keys],
+            _ => panic!("a mask has 2 to 4 dimensions, but this one is {dims:?}"),
+        };
         Self {
-            blocked,
+            blocked: blocked.reshape(shape),
             may_blind: true,
             blind: OnceLock::new(),
         }
@@ -125,19 +137,13 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// - visible: `[B, S]` or `[B or 1, H or 1, T or 1, S]`, `true` = visible
+    /// - visible, `true` = visible: as in [`from_blocked`](Self::from_blocked)
     ///
     /// # Panics
     ///
-    /// If the tensor has neither two nor four dimensions.
+    /// If the tensor has one dimension or more than four.
     pub fn from_visible<const D: usize>(visible: Tensor<D, Bool>) -> Self {
-        let dims = visible.dims();
-        let shape = match dims[..] {
-            [batch, keys] => [batch, 1, 1, keys],
-            [batch, heads, queries, keys] => [batch, heads, queries, keys],
-            _ => panic!("a mask has 2 or 4 dimensions, but visible keys are {dims:?}"),
-        };
-        Self::from_blocked(visible.bool_not().reshape(shape))
+        Self::from_blocked(visible.bool_not())
     }
 
     /// Returns the mask without autodiff.
@@ -213,10 +219,10 @@ impl AttentionMask {
 
 impl From<Tensor<2, Bool>> for AttentionMask {
     /// Creates a mask from a padding mask `[B, S]` in which `true` is padding, as burn-nn's
-    /// encoders take it. The opposite is [`AttentionMask::from_visible`].
+    /// encoders take it. The opposite is [`AttentionMask::from_visible`]. A mask of queries and keys,
+    /// `[T, S]`, needs a third dimension for [`AttentionMask::from_blocked`].
     fn from(padding: Tensor<2, Bool>) -> Self {
-        let [batch, length] = padding.dims();
-        Self::from_blocked(padding.reshape([batch, 1, 1, length]))
+        Self::from_blocked(padding)
     }
 }
 
@@ -243,6 +249,7 @@ mod tests {
             AttentionMask::from(padding.clone()),
             AttentionMask::from_visible(padding.clone().bool_not()),
             AttentionMask::from_visible(padding.clone().bool_not().reshape([3, 1, 1, 3])),
+            AttentionMask::from_blocked(padding.clone().reshape([3, 1, 3])),
         ] {
             let blocked = mask.blocked().clone().reshape([3, 3]);
             assert_eq!(blocked.into_data(), padding.to_data());

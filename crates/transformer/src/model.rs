@@ -222,6 +222,10 @@ impl Transformer {
     /// assert_eq!(model.with_max_len(100).encoder.max_len(), Some(100));
     /// # Ok::<(), transformer::ConfigError>(())
     /// ```
+    ///
+    /// # Panics
+    ///
+    /// If `max_len` is 0.
     pub fn with_max_len(self, max_len: usize) -> Self {
         let device = self.decoder.input.table().device();
         let mut init = Init::zeros(&device);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use burn::module::Module;
 use burn::nn::attention::{MhaInput, MultiHeadAttentionConfig};
 use burn::nn::conv::{Conv1d, Conv1dConfig};
+use burn::nn::transformer::{TransformerEncoderConfig, TransformerEncoderInput};
 use burn::nn::{Embedding, EmbeddingConfig, PaddingConfig1d};
 use burn::tensor::activation::gelu;
 use burn::tensor::{Device, Distribution, Int, Tensor, TensorData, Tolerance};
@@ -20,7 +21,7 @@ use transformer::weights::{
 };
 use transformer::{
     Activation, AttentionConfig, AttentionMask, ConfigError, Decoder, DecoderConfig, Encoder,
-    EncoderConfig, Memory, NormConfig, NormKind, NormPlacement, Positions, pad_sequences,
+    EncoderConfig, Memory, NormKind, NormPlacement, Positions, pad_sequences,
 };
 
 const VOCAB: usize = 31;
@@ -241,10 +242,12 @@ impl Bert {
             .with_activation(Activation::Gelu)
             .with_dropout(0.0);
         config.input.scale = false;
-        config.input.norm = Some(NormConfig::new(24));
-        config.final_norm = None;
+        let config = config
+            .with_norm(NormKind::Layer, 1e-12)
+            .with_embedding_norm(true)
+            .with_final_norm(false);
         Ok(Self {
-            encoder: config.with_norm(NormKind::Layer, 1e-12).init(device)?,
+            encoder: config.init(device)?,
             types: EmbeddingConfig::new(2, 24).init(device),
         })
     }
@@ -950,6 +953,60 @@ fn rules_read_the_attention_of_burn_nn() {
     let wide = AttentionConfig::new(8, 2).init_self_attention(&device);
     let error = of_self.read(&file, &wide.unwrap()).unwrap_err().to_string();
     assert!(error.contains("6 outputs"), "{error}");
+}
+
+/// The table of the crate's page for those who come from burn-nn.
+#[test]
+fn the_encoder_of_burn_nn_is_ours_with_other_settings() {
+    let device = Device::flex();
+    let x = Tensor::<3>::random([2, 5, 6], Distribution::Default, &device);
+    let pad = AttentionMask::of_lengths(&[5, 3], &device);
+    let pad = pad.blocked().clone().reshape([2, 5]);
+    let attn = AttentionMask::causal(5, &device).blocked().clone();
+    let attn = attn.reshape([1, 5, 5]).expand([2, 5, 5]);
+    let mask = AttentionMask::from(pad.clone()).and(&AttentionMask::from_blocked(attn.clone()));
+    for (norm_first, placement, norms) in [
+        (false, NormPlacement::Post, ["norm_1", "norm_2"]),
+        (true, NormPlacement::Pre, ["norm_2", "norm_1"]),
+    ] {
+        let theirs = TransformerEncoderConfig::new(6, 10, 2, 2).with_norm_first(norm_first);
+        let theirs = theirs.init(&device);
+        // Norms begin with ones and zeros, so that swapped ones would be the same.
+        let mut number = 0.0;
+        let mut values = parameters(&theirs);
+        for (_, norm) in values.iter_mut().filter(|(name, _)| name.contains("norm")) {
+            number += 0.1;
+            *norm = TensorData::new(vec![number; 6], [6]);
+        }
+        let theirs = with_parameters(&theirs, values.clone()).unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), to_bytes(&values).unwrap()).unwrap();
+        let config = EncoderConfig::new(6, 10, 2, 2)
+            .with_positions(Positions::None)
+            .with_activation(Activation::Gelu)
+            .with_norm_placement(placement)
+            .with_final_norm(false);
+        let rules = Rules::new()
+            .as_in_burn()
+            .within("layers.{i}.", "layers.{i}.")
+            .packed(
+                &["mha.query", "mha.key", "mha.value"],
+                "self_attention.w_qkv",
+            )
+            .linear("mha.output", "self_attention.w_o")
+            .linear("pwff.linear_inner", "feed_forward.w_1")
+            .linear("pwff.linear_outer", "feed_forward.w_2")
+            .norm(norms[0], "self_attention_residual.norm")
+            .norm(norms[1], "feed_forward_residual.norm");
+        let ours = config.init_zeros(&device).unwrap();
+        let ours = rules.read(&WeightsFile::open(file.path()).unwrap(), &ours);
+        let found = ours.unwrap().forward_vectors(x.clone(), Some(&mask));
+        let input = TransformerEncoderInput::new(x.clone());
+        let input = input.mask_pad(pad.clone()).mask_attn(attn.clone());
+        let expected = theirs.forward(input).into_data();
+        let tolerance = Tolerance::absolute(1e-5);
+        (found.into_data()).assert_approx_eq::<f32>(&expected, tolerance);
+    }
 }
 
 /// Position tables of vision models have an axis for the batch.

@@ -95,7 +95,7 @@ fn attention() {
             let [q, k, v] = [q, k, v].map(|x| x.inner());
             let mask = mask.map(|mask| {
                 let blocked = mask.blocked().to_data();
-                AttentionMask::from_blocked(Tensor::from_data(blocked, &q.device()))
+                AttentionMask::from_blocked::<4>(Tensor::from_data(blocked, &q.device()))
             });
             let y = scaled_dot_product_attention(q, k, v, mask.as_ref());
             fixture.assert_output("output.y", y, &backend);

@@ -181,6 +181,8 @@ pub struct LayerConfig {
     pub dropout: f64,
 }
 
+impl Config for LayerConfig {}
+
 impl LayerConfig {
     /// Creates the configuration of a layer as in the paper, with dropout 0.1: of width `d_model`,
     /// inner width `d_ff` of the feed-forward network, and `n_heads` heads.

@@ -1,5 +1,6 @@
 //! Configurations of the two stacks.
 
+use burn::config::Config;
 use serde::{Deserialize, Serialize};
 
 use super::choices::Positions;
@@ -150,7 +151,9 @@ impl DecoderConfig {
         validate(&self.input, &self.layer, self.n_layers, &self.final_norm)?;
         let vocab_size = self.generator.vocab_size;
         if self.input.vocab_size != Some(vocab_size) {
-            let expected = format!("that of the input layer, too ({:?})", self.input.vocab_size);
+            let own = self.input.vocab_size;
+            let own = own.map_or("none".into(), |own| own.to_string());
+            let expected = format!("that of the input layer, too ({own})");
             return Err(ConfigError::new("vocab_size", vocab_size, expected));
         }
         same_width(self.generator.d_model, &self.layer.attention)
@@ -196,12 +199,25 @@ macro_rules! setters {
                 self
             }
 
-            /// Sets the kind of all norms and their `ε`.
+            /// Sets the kind of all norms and their `ε`; of norms that are added later, too.
             pub fn with_norm(mut self, kind: super::NormKind, epsilon: f64) -> Self {
                 self.layer = self.layer.with_norm(kind, epsilon);
                 for norm in self.final_norm.iter_mut().chain(&mut self.input.norm) {
                     *norm = self.layer.norm.clone();
                 }
+                self
+            }
+
+            /// Sets whether a norm, which is as those of the layers, follows the last layer.
+            pub fn with_final_norm(mut self, final_norm: bool) -> Self {
+                self.final_norm = final_norm.then(|| self.layer.norm.clone());
+                self
+            }
+
+            /// Sets whether a norm, which is as those of the layers, ends the input layer, as in
+            /// BART and BERT.
+            pub fn with_embedding_norm(mut self, embedding_norm: bool) -> Self {
+                self.input.norm = embedding_norm.then(|| self.layer.norm.clone());
                 self
             }
 
@@ -242,6 +258,9 @@ macro_rules! setters {
         }
     };
 }
+
+impl Config for EncoderConfig {}
+impl Config for DecoderConfig {}
 
 setters!(EncoderConfig);
 setters!(DecoderConfig);

@@ -97,6 +97,10 @@ impl Decoder {
 
     /// Returns the decoder with positions for targets of up to `max_len` tokens, as
     /// [`Transformer::with_max_len`](crate::Transformer::with_max_len) does for both stacks.
+    ///
+    /// # Panics
+    ///
+    /// If `max_len` is 0.
     pub fn with_max_len(self, max_len: usize) -> Self {
         let device = self.input.table().device();
         self.lengthened(max_len, &mut Init::zeros(&device))

@@ -68,18 +68,21 @@ impl Autoregressive for DecoderSession<'_> {
     }
 
     fn read(&mut self, parents: &[usize], tokens: &[&[u32]]) -> Vec<f32> {
-        self.cache.branch(parents);
-        let ids = pad_sequences(tokens, 0, &self.device);
-        let length = ids.dims()[1];
-        let memory = self.memory.as_ref();
-        let mut states = self.decoder.forward_states(ids, memory, &mut self.cache);
-        if length > 1 {
-            states = states.narrow(1, length - 1, 1);
-        }
-        let logits = self.decoder.logits(states).into_data().convert::<f32>();
-        logits
-            .try_into_vec()
-            .expect("the logits were converted to f32")
+        let device = self.device.clone();
+        fused::in_pool(&device, || {
+            self.cache.branch(parents);
+            let ids = pad_sequences(tokens, 0, &self.device);
+            let length = ids.dims()[1];
+            let memory = self.memory.as_ref();
+            let mut states = self.decoder.forward_states(ids, memory, &mut self.cache);
+            if length > 1 {
+                states = states.narrow(1, length - 1, 1);
+            }
+            let logits = self.decoder.logits(states).into_data().convert::<f32>();
+            logits
+                .try_into_vec()
+                .expect("the logits were converted to f32")
+        })
     }
 }
 
