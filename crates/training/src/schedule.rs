@@ -28,7 +28,7 @@ settings! {
         /// Peak learning rate, at the end of the warm-up; without it, the factor sets it.
         learning_rate: Option<f64> = None, positive().flag("--learning-rate", "RATE").may_change();
         /// Factor of the paper's formula: the peak is factor / sqrt(d_model * warmup).
-        factor: f64 = 1.5, positive().replaced_by(Self::learning_rate).may_change();
+        factor: f64 = 1.0, positive().replaced_by(Self::learning_rate).may_change();
         /// Steps in which the learning rate rises to its peak.
         warmup: usize = 100, whole(1, u64::MAX).flag("--warmup", "N").may_change();
     }
@@ -43,7 +43,6 @@ impl Schedule {
     ///
     /// let mut schedule = Schedule {
     ///     kind: ScheduleKind::Noam,
-    ///     factor: 1.0,
     ///     warmup: 4000,
     ///     ..Schedule::DEFAULT
     /// };

@@ -58,7 +58,7 @@ fn small_tasks_are_learned() {
     let folder = &Folder::new();
     // Addition of numbers with two digits takes longer to learn, so the test requires only 10 %
     // correct sums. By chance, less than 1 % would be correct.
-    let small = "--symbols 9 --max-length 5 --steps 500 --set optimization.schedule.factor=1";
+    let small = "--symbols 9 --max-length 5 --steps 500";
     for (task, flags, least) in [
         ("reverse", small, 0.9),
         ("sort", small, 0.9),

@@ -142,7 +142,6 @@ impl RunConfig {
         config.optimization.label_smoothing = 0.0;
         config.optimization.schedule = Schedule {
             learning_rate: Some(1e-4),
-            factor: 1.0,
             ..Schedule::DEFAULT
         };
         config

@@ -124,11 +124,7 @@ pub const SYNTHETIC_TASKS: &[Preset] = &[
         // A model learns sooner to tell learned positions apart than sinusoidal ones. Rotary
         // positions alone cannot distinguish `7` from `7 7`, because attention over any number of
         // equal values returns that value.
-        recipe: &[
-            "model.n_heads=4",
-            "model.positions=learned",
-            "optimization.schedule.factor=1",
-        ],
+        recipe: &["model.n_heads=4", "model.positions=learned"],
         data: || DataConfig::Reverse(SequenceConfig::DEFAULT),
     },
     Preset {
@@ -144,7 +140,6 @@ pub const SYNTHETIC_TASKS: &[Preset] = &[
             // The model learns last to repeat symbols that occur several times, and needs many
             // steps for this.
             "optimization.steps=3000",
-            "optimization.schedule.factor=1",
         ],
         data: || DataConfig::Sort(SequenceConfig::DEFAULT),
     },
@@ -178,7 +173,6 @@ pub const SYNTHETIC_TASKS: &[Preset] = &[
             "optimization.steps=200",
             "optimization.batch_size=30",
             "optimization.schedule.kind=noam",
-            "optimization.schedule.factor=1",
             "optimization.schedule.warmup=400",
             "evaluation.every=20",
             "evaluation.validation_size=150",

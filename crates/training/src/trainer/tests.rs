@@ -24,7 +24,6 @@ fn small() -> RunConfig {
     config.model = config.model.with_d_model(16).with_d_ff(24);
     config.optimization.schedule = Schedule {
         kind: ScheduleKind::Noam,
-        factor: 1.0,
         warmup: 4,
         ..Schedule::DEFAULT
     };
