@@ -1,7 +1,7 @@
 //! How metrics are shown everywhere: their labels, colours and numbers.
 
 use training::evaluation::rounded;
-use training::run::RunStatus;
+use training::run::{RunStatus, Status};
 
 use crate::number::{grouped, seconds, short};
 
@@ -57,9 +57,11 @@ pub fn named(field: &str, value: f64) -> String {
     format!("{label} {}", text(field, value))
 }
 
-/// Returns the number of steps taken and, if there are more, the number of all steps.
+/// Returns the number of steps taken and, if there are more, the number of all steps. Imported
+/// weights have none to come.
 pub fn steps(status: &RunStatus) -> String {
     match (status.step, status.steps) {
+        (0, _) if status.status == Status::Imported => "-".into(),
         (step, steps) if step == steps => grouped(step),
         (step, steps) => format!("{}/{}", grouped(step), grouped(steps)),
     }

@@ -99,8 +99,14 @@ fn hint(
             if RunConfig::of_task(&given).is_some() {
                 return Some(format!("use `train --task {given}`"));
             }
-            let (_, name) = COMMANDS.iter().find(|(known, _)| *known == given)?;
-            Some(format!("use `train {name}`"))
+            if let Some((_, name)) = COMMANDS.iter().find(|(known, _)| *known == given) {
+                return Some(format!("use `train {name}`"));
+            }
+            match error.get(ContextKind::SuggestedSubcommand)? {
+                // The last one is the most similar.
+                ContextValue::Strings(names) => Some(format!("similar: {}", names.last()?)),
+                _ => None,
+            }
         }
         ErrorKind::MissingRequiredArgument => match error.get(ContextKind::Usage)? {
             // The usage has what is missing beside the flags that need it.

@@ -24,7 +24,7 @@ use super::trained::{Trained, Which};
 use crate::args::{EvalArgs, check_generation, needs, set};
 use crate::group::Group;
 use crate::metric;
-use crate::number::{grouped, short};
+use crate::number::{counted, short};
 use crate::terminal::{LineProgress, output};
 
 /// Number of pairs that are held in memory at a time.
@@ -162,15 +162,15 @@ pub(super) fn run(
     }
     if blank > 0 {
         output::note(&format!(
-            "{shown}: {} blank sources have blank outputs, and no part in the loss",
-            grouped(blank)
+            "{shown}: {} with a blank output, and no part in the loss",
+            counted(blank, "blank source")
         ));
     }
     if truncated > 0 {
         let limit = format!("more tokens than the {longest} that this model can take");
         output::warn(&format!(
-            "{shown}: {} pairs have a side of {limit}: truncated",
-            grouped(truncated)
+            "{shown}: {} with a side of {limit}: truncated",
+            counted(truncated, "pair")
         ));
     }
     if tokens == 0 {

@@ -157,11 +157,11 @@ pub(crate) mod tests {
 
     #[test]
     fn an_svg_has_its_size_its_title_and_its_texts() {
-        let svg = Square("\" <b>\u{1b}").svg();
+        let svg = Square("\" <b>\u{1b}\u{202e}").svg();
         for part in [
             "width=\"30\" height=\"20\" viewBox=\"0 0 120 80\"",
             "<title>a &lt;title> &amp; more</title>",
-            "&lt;b&gt;\u{fffd}",
+            "&lt;b&gt;\u{fffd}\u{fffd}",
         ] {
             assert!(svg.contains(part), "{svg}");
         }

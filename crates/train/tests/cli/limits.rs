@@ -89,7 +89,7 @@ fn long_texts_are_truncated_alike() {
         let output = output(folder, &format!("eval {name} {named} --json"));
         let evaluation: Value = serde_json::from_str(&succeed(&output)).unwrap();
         let stderr = text(&output.stderr);
-        let expected = format!("{truncated} pairs have a side of");
+        let expected = format!("{truncated} pairs with a side of");
         assert_eq!(stderr.contains(&expected), truncated > 0, "{stderr}");
 
         let (outputs, stderr, code) = generate(folder, name, &long);

@@ -325,6 +325,7 @@ fn mistakes_about_pretrained_models_are_named() {
         fit --from {bart} {PAIRS} --max-length 900 | --max-length 900: must be at most 38
         import {bart}/model.safetensors --output x --source-lang fra_Latn | --run-dir
         import {bart} --task copy --run-dir x --source-lang fra_Latn | --source-lang fra_Latn
+        import {t5}/model.safetensors --task text --run-dir x | --task text: is for a Hugging Face folder
         fit --from {bart} {PAIRS} --lora-rank 999 | --lora-rank 999
         export imported --layout bart --folder x | --layout t5 can
         fit --from imported --train pairs.tsv | folder imported

@@ -151,6 +151,7 @@ generate x --temperature hot | a number above 0 | train generate --help
 -q generate x --top-p all | a probability above 0
 --threads 0 | '0' for '--threads | 1..=1024
 resume nowhere | RUN nowhere: does not exist
+evla run | unrecognized subcommand | similar: eval
 help nothing | unrecognized subcommand | nothing
 --task text --train x.tsv --d-model 42 --heads 5 | --heads 5: must be a divisor
 --task text --train x.tsv --set model.norm=rms --set model.norm_variance=unbiased | model.norm_variance unbiased: must be biased
@@ -246,6 +247,9 @@ fn a_printed_preset_is_a_file_of_settings() {
     let fit = "fit --config run.toml";
     rejected(path, fit, &["run.toml: model.d_model 0: must be"]);
     rejected(path, &format!("{fit} --d-model 0"), &["--d-model 0: must"]);
+    // TOML is told by its name.
+    fs::copy(path.join("run.toml"), path.join("run.txt")).unwrap();
+    rejected(path, "fit --config run.txt", &["ends in .toml"]);
 }
 
 #[test]
@@ -304,7 +308,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     );
     // Those that are held out are not skipped.
     let (long, _) = stderr
-        .split_once(&format!(" of {} pairs have", 800 - held_out))
+        .split_once(&format!(" of {} pairs with", 800 - held_out))
         .unwrap();
     let long: usize = long.rsplit(['\n', ' ']).next().unwrap().parse().unwrap();
     let kept = format!("{} pairs, ", 800 - held_out - long);

@@ -25,7 +25,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         json!({"source": 90, "target": 60})
     );
     let stderr = text(&fit(folder, "again", 2, &with("--max-length 256,3")).stderr);
-    let expected = "have a source of more than 256 tokens or a target of more than 3: skipped";
+    let expected = "with a source of more than 256 tokens or a target of more than 3: skipped";
     assert!(stderr.contains(expected), "{stderr}");
 
     let table = "

@@ -420,17 +420,19 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
         fs::write(file, [&text[..], more].concat()).unwrap();
     }
     let flags = format!("{flags} --set data.lossy=true --max-length 20");
-    let output = fit(path, "run", 4, &format!("{flags} --overlong cut"));
-    succeed(&output);
-    let stderr = text(&output.stderr);
+    let trained = fit(path, "run", 4, &format!("{flags} --overlong cut"));
+    succeed(&trained);
+    let stderr = text(&trained.stderr);
     for part in [
         "2 pairs skipped",
         "1 line not in UTF-8",
-        " of 51 pairs have",
+        " of 51 pairs with",
         ": truncated",
     ] {
         assert!(stderr.contains(part), "{stderr}");
     }
+    let evaluated = text(&output(path, "eval run").stderr);
+    assert!(evaluated.contains(" for validation with"), "{evaluated}");
     // The last run takes the tokenisers from the cache, and prints the notes about skipped pairs,
     // too.
     succeed(&fit(path, "again", 1, &flags));
@@ -448,7 +450,8 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
 fn every_line_of_a_test_set_is_scored() {
     let path = &Folder::new();
     let flags = corpus(path, 50);
-    succeed(&fit(path, "run", 1, &format!("{flags} --tokenizer word")));
+    let flags = format!("{flags} --tokenizer word --family marian");
+    succeed(&fit(path, "run", 1, &flags));
     let long = "vel ".repeat(5000);
     let (sources, targets) = (format!("vel\n\nund\n{long}\n \nvel"), "a\nb\n\nc\n\nd e\n");
     fs::write(path.join("s"), &sources).unwrap();
@@ -472,6 +475,14 @@ fn every_line_of_a_test_set_is_scored() {
     let of_table = parsed(path, "eval run --pairs p.tsv --json");
     assert_eq!(of_table["chrf"], evaluated["chrf"]);
     assert_eq!(of_table["segments"], 6);
+    for (line, note) in [
+        ("plot run --only lengths --output p", "--eval-lengths 1..32"),
+        ("export run --folder hf", "a blank between all tokens"),
+    ] {
+        let output = output(path, line);
+        succeed(&output);
+        assert!(text(&output.stderr).contains(note), "{line}");
+    }
 }
 
 #[test]

@@ -124,7 +124,13 @@ pub fn run(args: &RunsArgs) -> Result<()> {
         }
         table.push(row);
     }
-    for name in ["task", "time"] {
+    let sorted = args.sort.to_possible_value();
+    let is_sorted = |name: &str| {
+        sorted
+            .as_ref()
+            .is_some_and(|value| value.matches(name, false))
+    };
+    for name in ["task", "time"].into_iter().filter(|name| !is_sorted(name)) {
         if width.is_some_and(|width| table.width_with(SETTINGS) > width) {
             table = table.without(name);
         }

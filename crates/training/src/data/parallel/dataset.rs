@@ -17,7 +17,7 @@ use crate::data::{Codec, Dataset, Decoded, Example, Limits, Split, TextScores};
 use crate::error::UsageError;
 use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
 use crate::notes;
-use crate::number::grouped;
+use crate::number::counted;
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
 ///
@@ -125,7 +125,8 @@ impl ParallelDataset {
                 notes::note(&format!("{path}: {what}"));
             }
         }
-        note_long(config, Overlong::Cut, long, "pairs for validation");
+        let of_pairs = counted(long, "pair") + " for validation";
+        note_long(config, Overlong::Cut, long, &of_pairs);
         if chosen.is_empty() {
             return Err(wrong(&corpus.source, "has no pair to validate with"));
         }
@@ -249,7 +250,7 @@ pub(super) fn note_long(config: &TextConfig, overlong: Overlong, long: usize, pa
                 format!("a source of more than {source} tokens or a target of more than {target}")
             }
         };
-        notes::note(&format!("{} {pairs} have {most}: {done}", grouped(long)));
+        notes::note(&format!("{pairs} with {most}: {done}"));
     }
 }
 

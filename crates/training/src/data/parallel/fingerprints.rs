@@ -64,7 +64,11 @@ impl Fingerprints {
 fn changed(corpus: &Corpus) -> UsageError {
     let files = corpus.files().map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");
-    UsageError::new("corpus", files, "has changed since the run began")
+    UsageError::new(
+        "corpus",
+        files,
+        "has changed since the run began, or is another one",
+    )
 }
 
 /// Returns the SHA-256 of each file of a corpus.

@@ -42,7 +42,7 @@ impl ParallelDataset {
         // The settings may be those of an earlier run.
         if let Err(error) = fingerprints.check(config) {
             let error = config.name_file(error.into());
-            notes::warn(&format!("{error}, or is another one: this run differs"));
+            notes::warn(&format!("{error}: this run differs"));
         }
         let held_out = held_out.as_ref();
         let tokenizers = read_or_train(config, &caches, &fingerprints.train, held_out)?;
@@ -131,7 +131,8 @@ impl ParallelDataset {
         let mine = || (0..pairs).filter(|pair| !is_held_out(*pair));
         let long = mine().filter(is_long).count();
         let of_pairs = format!("of {} pairs", grouped(mine().count()));
-        note_long(config, config.overlong, long, &of_pairs);
+        let long_pairs = format!("{} {of_pairs}", grouped(long));
+        note_long(config, config.overlong, long, &long_pairs);
         let is_empty = |pair: &u32| cache.lengths(*pair as usize).contains(&0);
         let empty = mine().filter(is_empty).count();
         if empty > 0 {
