@@ -22,7 +22,7 @@ pub fn grouped(number: impl Display) -> String {
 pub fn counted(count: usize, what: &str) -> String {
     let plural = match count {
         1 => "",
-        _ if what.ends_with("ch") => "es",
+        _ if what.ends_with("ch") || what.ends_with('s') => "es",
         _ => "s",
     };
     format!("{} {what}{plural}", grouped(count))

@@ -32,7 +32,7 @@ The output has, for each line of the input and in the same order:
 - by default, one line with the target
 - with --n-best 2 or more, a line LINE<TAB>SCORE<TAB>TARGET for each target, best first, where LINE is the number of the input line
 - with --score, one line with ln p(target | source)
-- with --json, one JSON object. Its token_log_probabilities are normalised over the tokens that the search could choose from; if the target is finished, the last one is that of the end symbol. Its alignment has a row for each token, with a weight for each symbol of the source.
+- with --json, one JSON object. Its token_log_probabilities are normalised over the tokens that are not forbidden, whatever --temperature, --top-k and --top-p are; if the target is finished, the last one is that of the end symbol. Its alignment has a row for each token, with a weight for each symbol of the source and, for texts, its end symbol.
 
 The exit code is 2 if a TEXT or a line of a file or a pipe is wrong. The outputs for all lines before it are printed, but no --output is written; with --keep-going, all lines have an output.")]
 pub struct GenerateArgs {
@@ -204,12 +204,15 @@ impl GenerateArgs {
         let id = |name: &String| {
             codec.target_id(name).map_err(|error| {
                 let expected = match codec.encode_target(name) {
-                    Ok(ids) if dataset.synthetic().is_none() => {
+                    Ok(ids) if dataset.synthetic().is_none() && ids.len() != 1 => {
+                        if ids.is_empty() {
+                            return UsageError::new("--forbid", quote(name), "is no text");
+                        }
                         let names = ids.iter().map(|&id| codec.target_token(id));
                         let names = names.collect::<Vec<_>>().join(" ");
                         format!("must be one token, but this text has the tokens {names}")
                     }
-                    _ => format!("must be one symbol, of {}", error.symbols),
+                    _ => format!("must be one of {}", error.symbols),
                 };
                 UsageError::new("--forbid", quote(name), expected)
             })

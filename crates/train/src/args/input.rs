@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use training::error::UsageError;
+use training::error::{UsageError, quote};
 use training::inference::Input;
 
 /// Flags that name the lines that a command reads.
@@ -22,15 +22,22 @@ impl InputArgs {
     ///
     /// # Errors
     ///
-    /// A text that is the name of a file, or a file that cannot be opened.
+    /// A text that is the name of a file or has several lines, or a file that cannot be opened.
     pub fn open(&self) -> Result<Input, UsageError> {
         if self.texts.is_empty() {
             return Input::open(&self.input);
         }
         let mut texts = self.texts.iter();
         if let Some(file) = texts.find(|text| Path::new(text).is_file()) {
-            let what = format!("is a file; to read it, use --input {file}");
+            let what = format!(
+                "is a file; to read it, use --input {file}, and standard input for the text itself"
+            );
             return Err(UsageError::new("TEXT", file, what));
+        }
+        let mut texts = self.texts.iter();
+        if let Some(text) = texts.find(|text| text.trim_end_matches('\n').contains('\n')) {
+            let what = "has a line break: give each line as a TEXT of its own";
+            return Err(UsageError::new("TEXT", quote(text), what));
         }
         Ok(Input::of_texts(&self.texts))
     }

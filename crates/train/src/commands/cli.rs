@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use anyhow::Result;
+use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory, Parser, Subcommand};
 use training::error::UsageError;
 
@@ -185,7 +186,10 @@ pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, Option<String>) {
             command: Some(Any::Words(command)),
             ..
         }) => (words, Some(command[0].to_string_lossy().into())),
-        Err(error) if !error.use_stderr() => (words, None),
+        // A wrong value of `--threads` hides the command.
+        Err(error) if !error.use_stderr() || error.kind() == ErrorKind::ValueValidation => {
+            (words, None)
+        }
         _ => {
             words.insert(0, "fit".into());
             (words, Some("fit".into()))
@@ -208,6 +212,7 @@ mod tests {
             ("--threads", true, Some("fit")),
             ("-q eval runs/copy-1", false, Some("eval")),
             ("--threads 2 bench --wrong", false, Some("bench")),
+            ("--threads 0 eval run", false, None),
             ("fly", false, Some("fly")),
             ("help fit", false, Some("help")),
             ("--help", false, None),

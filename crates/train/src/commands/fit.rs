@@ -22,7 +22,7 @@ use crate::args::{SETTING, SettingArgs, assignment, named, preset, recorded_path
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
-use crate::number::grouped;
+use crate::number::{counted, grouped};
 use crate::terminal::{end_progress, output};
 
 /// Maximum number of tokens of a source or a target, unless a flag sets another maximum.
@@ -59,11 +59,12 @@ pub struct FitArgs {
     /// Write event files for TensorBoard into the run's folder
     #[arg(long, help_heading = "Run folder")]
     pub tensorboard: bool,
-    /// File of settings, TOML or JSON, such as a run's config.json; other flags override it
+    /// File of settings, TOML or JSON, such as a run's config.json; other flags, which
+    /// cannot be --task and --preset, override it
     #[arg(long, value_name = "FILE", help_heading = "Settings and output", conflicts_with_all = ["preset", "task"])]
     pub config: Option<PathBuf>,
-    /// Set a setting by its path in config.json, such as optimization.optimizer.beta_2=0.99, after
-    /// all other flags; may be given several times
+    /// Set a setting by its path in config.json, such as optimization.optimizer.beta_2=0.99, that
+    /// no other flag gives; may be given several times
     #[arg(long, value_name = "PATH=VALUE", help_heading = "Settings and output", value_parser = assignment(SETTING))]
     pub set: Vec<(String, String)>,
     /// Print the size of the model and the time of a step, and exit; writes nothing
@@ -267,6 +268,12 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let dataset = config.check()?;
     let given = begin_with(&mut config, given)?;
     lengths::at_end(&config, dataset.as_deref())?;
+    if config.optimization.lora.is_some() && given.is_none() {
+        output::warn(
+            "--lora-rank leaves matrices as they are, which are random here: it is for --from and for \
+             imported models",
+        );
+    }
     let device = open_device(&config, group)?;
     if !args.dry_run && group.is_first() {
         RunFolder::check(run_dir, &caches)?;
@@ -282,7 +289,10 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     if warmup > 1 && 2 * warmup > steps {
         let [shown, of] = [warmup, steps].map(grouped);
         let rises = if warmup > steps {
-            format!("all {of} steps and does not reach its peak, of --warmup {shown}")
+            format!(
+                "the whole run of {} and does not reach its peak, of --warmup {shown}",
+                counted(steps, "step")
+            )
         } else {
             format!("--warmup {shown} of {of} steps")
         };

@@ -138,7 +138,7 @@ fn warm_restart(config: &RunConfig, earlier: &OptimizationConfig, step: usize) -
     let (schedule, d_model) = (earlier.schedule, config.model.d_model);
     let rate = |step: usize, steps| schedule.rate(step.max(1), steps, d_model);
     let steps = config.optimization.steps;
-    let (before, after) = (rate(step, earlier.steps), rate(step + 1, steps));
+    let (before, after) = (rate(step, earlier.steps).max(0.0), rate(step + 1, steps));
     let is_rise = step > schedule.warmup && after > 2.0 * before;
     is_rise.then(|| {
         format!(

@@ -10,7 +10,7 @@ use training::files::LineReader;
 
 use super::text_scorer::TextScorer;
 use crate::args::MetricArgs;
-use crate::number::grouped;
+use crate::number::{counted, grouped};
 use crate::terminal::{LineProgress, output};
 
 /// Flags of `score`.
@@ -54,10 +54,11 @@ pub(super) fn run(args: &ScoreArgs) -> Result<()> {
     let all = args.references.iter().zip(&references);
     let all = all.map(|(file, lines)| ("REFERENCES", file, lines));
     for (argument, file, lines) in all.chain([("HYPOTHESES", &args.hypotheses, &hypotheses)]) {
-        let [found, count] = [lines.len(), count].map(grouped);
-        if found != count {
+        if lines.len() != count {
+            let found = counted(lines.len(), "line");
+            let count = grouped(count);
             let expected = format!(
-                "has {found} lines, but {first} has {count}; the same line of both must be the same segment"
+                "has {found}, but {first} has {count}; the same line of both must be the same segment"
             );
             return Err(UsageError::new(argument, file.display(), expected).into());
         }

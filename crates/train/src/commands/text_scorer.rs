@@ -4,6 +4,7 @@ use serde::Serialize;
 use training::metrics::{BleuCounts, ChrfCounts, EditCounts};
 
 use crate::args::MetricArgs;
+use crate::number::{counted, grouped};
 use crate::terminal::output;
 
 /// Scores of texts against their references. BLEU, its precisions and chrF are from 0 to 100. The
@@ -119,18 +120,18 @@ impl Scores {
         let rate = |rate: Option<f64>| rate.map_or("none".into(), |rate| format!("{rate:.4}"));
         let [one, two, three, four] = self.precisions;
         format!(
-            "BLEU {:.2}  {one:.1}/{two:.1}/{three:.1}/{four:.1}, brevity penalty {:.3}, {} tokens against {}  {}\nchrF {:.2}  {}\nWER {}, CER {}, exact match {:.4} on {} segments",
+            "BLEU {:.2}  {one:.1}/{two:.1}/{three:.1}/{four:.1}, brevity penalty {:.3}, {} tokens against {}  {}\nchrF {:.2}  {}\nWER {}, CER {}, exact match {:.4} on {}",
             self.bleu,
             self.brevity_penalty,
-            self.hypothesis_tokens,
-            self.reference_tokens,
+            grouped(self.hypothesis_tokens),
+            grouped(self.reference_tokens),
             self.bleu_signature,
             self.chrf,
             self.chrf_signature,
             rate(self.word_error_rate),
             rate(self.character_error_rate),
             self.exact_match,
-            self.segments
+            counted(self.segments as usize, "segment")
         )
     }
 }

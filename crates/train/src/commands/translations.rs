@@ -157,7 +157,11 @@ pub(super) fn run(
     }
     drop(progress);
     hypotheses.map_or(Ok(()), HypothesesFile::close)?;
-    for note in read.map_or(Vec::new(), |read| read.stats().notes()) {
+    let stats = read.map(|read| read.stats()).unwrap_or_default();
+    if let Some(warning) = stats.warning() {
+        output::warn(&format!("{shown}: {warning}"));
+    }
+    for note in stats.notes() {
         output::note(&format!("{shown}: {note}"));
     }
     if blank > 0 {

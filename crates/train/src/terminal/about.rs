@@ -98,13 +98,15 @@ pub fn describe(
     };
     add("data", data);
     let evaluation = &config.evaluation;
-    let [validation, test] = [evaluation.validation_size, evaluation.test_size].map(grouped);
+    // There may be fewer examples than `validation_size` and `test_size`.
+    let count = |split, most| dataset.held_out(config.seed, split, most).len();
+    let validation = count(Split::Validation, evaluation.validation_size);
     let held_out = if let DataConfig::Text(_) = config.data {
-        // A corpus may have fewer pairs than `validation_size`.
-        let most = evaluation.validation_size;
-        let pairs = dataset.held_out(config.seed, Split::Validation, most).len();
-        format!("{} for validation, no test split", counted(pairs, "pair"))
+        let pairs = counted(validation, "pair");
+        format!("{pairs} for validation, no test split")
     } else {
+        let [validation, test] =
+            [validation, count(Split::Test, evaluation.test_size)].map(grouped);
         format!("held out: {validation} for validation, {test} for the test")
     };
     add("", held_out);

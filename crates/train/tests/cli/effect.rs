@@ -109,8 +109,7 @@ fn a_peak_that_is_not_reached_is_not_promised() {
         output(folder, &line)
     };
     let early = dry(50);
-    let warning =
-        "the learning rate rises for all 50 steps and does not reach its peak, of --warmup 100";
+    let warning = "the learning rate rises for the whole run of 50 steps and does not reach its peak, of --warmup 100";
     assert!(super::text(&early.stderr).contains(warning));
     assert!(super::text(&early.stdout).contains(" at its highest, step 50"));
     let late = dry(500);

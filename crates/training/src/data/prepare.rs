@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 
 use super::parallel::dataset::ParallelDataset;
 use super::{DataConfig, Dataset};
+use crate::error::UsageError;
 
 /// Prepares the data set of a new run. For texts, makes the paths of corpora, tokeniser files and
 /// caches in `config` absolute, and adds the hashes of tokenisers and corpora. `caches` is the
@@ -61,6 +62,10 @@ pub fn reload(
         return synthetic(config);
     };
     let mut dataset = ParallelDataset::open(run, text)?;
+    if !text.has_corpora() {
+        let what = "was imported, and has no corpora to train on: name one with --train";
+        return Err(UsageError::argument("run", run.display(), what).into());
+    }
     let loaded = dataset.reload(caches, eval_size);
     loaded.map_err(|error| text.name_file(error))?;
     Ok(Box::new(dataset))

@@ -179,8 +179,9 @@ impl RunData {
     /// Returns a metric of [`COMPARED`]; `None` if the run does not have it.
     ///
     /// Scores are those of the run's model. They come from `summary.json`, which says on which split
-    /// the model was scored, or from the best evaluation. Other metrics, and those that this file
-    /// lacks, come from the last step.
+    /// the model was scored, or from the best evaluation. Parameters and tokens per second are those
+    /// of the whole training, in the same file alone; other metrics come from the last step where it
+    /// lacks them.
     pub fn metric(&self, name: &str) -> Option<f64> {
         let result = |name: &str| self.results.get(name)?.as_f64();
         let scored = |split, field| result(field).filter(|_| self.results["split"] == split);
@@ -192,8 +193,7 @@ impl RunData {
         match name {
             "steps" => Some(self.status.step as f64),
             "seconds" => result("train_seconds").or(self.curves.last(name)),
-            "parameters" => result(name),
-            "tokens_per_second" => result(name).or(self.curves.last(name)),
+            "parameters" | "tokens_per_second" => result(name),
             "model_step" => {
                 let step = Best::model_step(self.best, self.status.step);
                 result(name).or((step > 0).then_some(step as f64))

@@ -13,6 +13,7 @@ use super::finished::Finished;
 use super::setup::Trainer;
 use crate::error::UsageError;
 use crate::notes;
+use crate::number::counted;
 use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
 use crate::run::{Event, Observer, TrainingState, unusable};
 
@@ -43,12 +44,13 @@ impl<'a> Trainer<'a> {
         }
         let (threads, processes) = (self.state.threads, self.state.processes);
         for (then, now, what, again) in [
-            (state.threads, threads, "threads", "--threads "),
-            (state.processes, processes, "processes", "mpirun -np "),
+            (state.threads, threads, "thread", "--threads "),
+            (state.processes, processes, "process", "mpirun -np "),
         ] {
             if then != now {
+                let had = counted(then, what);
                 notes::warn(&format!(
-                    "the run had {then} {what} and has {now} now, so that losses may differ in their last digits; {again}{then} repeats it exactly"
+                    "the run had {had} and has {now} now, so that losses may differ in their last digits; {again}{then} repeats it exactly"
                 ));
             }
         }

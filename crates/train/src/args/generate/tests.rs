@@ -140,7 +140,7 @@ fn wrong_values_are_named_by_their_flags() {
     );
     assert_eq!(
         error("--forbid 33"),
-        "--forbid \"33\": must be one symbol, of 1 to 32"
+        "--forbid \"33\": must be one of 1 to 32"
     );
 }
 

@@ -10,7 +10,7 @@ use transformer::weights::{self, Recognised, WeightsError, WeightsFile};
 
 use super::error::{shown, wrong};
 use crate::args::NameArgs;
-use crate::number::grouped;
+use crate::number::counted;
 use crate::terminal::output;
 
 /// Flags of `inspect`.
@@ -82,8 +82,9 @@ fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>)
         ));
         elements += info.shape.iter().product::<usize>();
     }
-    let (format, count, elements) = (file.format(), tensors.len(), grouped(elements));
-    lines.push(format!("\n{format}: {count} tensors, {elements} elements"));
+    let (format, count, elements) = (file.format(), tensors.len(), counted(elements, "element"));
+    let tensors = counted(count, "tensor");
+    lines.push(format!("\n{format}: {tensors}, {elements}"));
     // Only --json shows the JSON with the settings of a native model.
     let metadata = file.metadata().iter();
     let metadata = metadata.filter(|(_, text)| !text.starts_with('{'));

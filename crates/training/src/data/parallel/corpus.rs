@@ -329,6 +329,14 @@ impl Iterator for Pairs {
 }
 
 impl CorpusStats {
+    /// Returns a message about pairs that are likely to be read wrongly; `None` without any.
+    pub fn warning(&self) -> Option<String> {
+        let pairs = counted(self.tabs as usize, "pair");
+        let what =
+            "with a tab in a side: a file of SOURCE<TAB>TARGET is read without one of targets";
+        (self.tabs > 0).then(|| format!("{pairs} {what}"))
+    }
+
     /// Returns a message for each kind of pair or line that was skipped or changed.
     pub fn notes(&self) -> Vec<String> {
         let long = format!("a side of more than {} KiB", LONGEST_TEXT >> 10);
@@ -336,12 +344,6 @@ impl CorpusStats {
             (self.too_long, "pair", format!(" skipped: with {long}")),
             (self.truncated, "pair", format!(" truncated: with {long}")),
             (self.empty, "pair", " skipped: a side is empty".into()),
-            (
-                self.tabs,
-                "pair",
-                " with a tab in a side: a file of SOURCE<TAB>TARGET is read without one of targets"
-                    .into(),
-            ),
             (
                 self.replaced,
                 "line",

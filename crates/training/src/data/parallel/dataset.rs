@@ -255,7 +255,11 @@ pub(super) fn note_long(config: &TextConfig, overlong: Overlong, long: usize, pa
 }
 
 pub(super) fn note_stats(corpus: &Corpus, stats: &CorpusStats) {
+    let file = corpus.source.display();
+    if let Some(warning) = stats.warning() {
+        notes::warn(&format!("{file}: {warning}"));
+    }
     for note in stats.notes() {
-        notes::note(&format!("{}: {note}", corpus.source.display()));
+        notes::note(&format!("{file}: {note}"));
     }
 }

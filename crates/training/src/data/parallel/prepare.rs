@@ -75,13 +75,9 @@ impl ParallelDataset {
     /// # Errors
     ///
     /// If a corpus cannot be used or has changed since the run began, if a folder cannot be
-    /// written, or if the run was imported and has no corpora.
+    /// written.
     pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
         let config = &self.config;
-        if !config.has_corpora() {
-            let what = "was imported, and has no corpora to train on: name one with --train";
-            return Err(UsageError::new("the run", "", what).into());
-        }
         config.files().try_for_each(check_regular)?;
         let fingerprints = Fingerprints::of(config)?;
         fingerprints.check(config).map_err(|error| {

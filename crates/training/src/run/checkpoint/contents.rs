@@ -16,7 +16,6 @@ use crate::error::UsageError;
 use crate::notes;
 use crate::run::layout::{CONFIG, SUMMARY, read_json_if_any, unusable};
 use crate::run::state::TrainingState;
-use crate::setting::shown;
 
 /// File of the parameters, in safetensors format.
 pub const MODEL: &str = "model.safetensors";
@@ -133,7 +132,7 @@ pub(crate) fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Resu
         .into_iter()
         .find(|path| !setting_at(path).is_some_and(|setting| setting.may_change));
     fixed.map_or(Ok(()), |path| {
-        let value = |settings: &Settings| shown(settings.get(path).unwrap_or(&Value::Null));
+        let value = |settings: &Settings| settings.get(path).unwrap_or(&Value::Null).to_string();
         let what = format!(
             "was made with {path} {}, but the run's config.json says {}: put it back there",
             value(&then),

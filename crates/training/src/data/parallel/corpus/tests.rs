@@ -58,7 +58,8 @@ fn a_file_of_pairs_with_a_file_of_targets_does_not_pass_unnoticed() {
     let (_folder, both) = corpus(&[("a.tsv", b"a\tb\nc\td\n"), ("b", b"b\nd\n")]);
     let (_, stats) = read(&both, false).unwrap();
     assert_eq!(stats.tabs, 2);
-    assert!(stats.notes()[0].starts_with("2 pairs with a tab in a side"));
+    let warning = stats.warning().unwrap();
+    assert!(warning.starts_with("2 pairs with a tab in a side"));
     let (_folder, both) = corpus(&[("a.jsonl", b"{}\n"), ("b", b"b\n")]);
     let error = read(&both, false).unwrap_err();
     assert!(
