@@ -26,7 +26,7 @@ const BEAM: [&str; 3] = ["beam", "length_penalty", "alpha"];
 #[command(after_help = "\
 The run may also be a Hugging Face folder with the weights, config.json and tokeniser, as downloaded, of a model of the families T5, BART, mBART, M2M100, NLLB, Pegasus or Marian.
 
-Each TEXT, or else each line of the input, is a source, its symbols separated by white space; for a run on texts, a text. The output for a blank line is blank. At a terminal there is a prompt with a history: a wrong line is reported and the next one is read, Ctrl-C leaves a line, and Ctrl-D ends.
+Each line of each TEXT, or else of the input, is a source, its symbols separated by white space; for a run on texts, a text. The output for a blank line is blank. At a terminal there is a prompt with a history: a wrong line is reported and the next one is read, Ctrl-C leaves a line, and Ctrl-D ends.
 
 The output has, for each line of the input and in the same order:
 - by default, one line with the target

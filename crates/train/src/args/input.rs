@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use training::error::{UsageError, quote};
+use training::error::UsageError;
 use training::inference::Input;
 
 /// Flags that name the lines that a command reads.
 #[derive(Clone, Debug, Args)]
 pub struct InputArgs {
-    /// Texts to take instead of the lines of --input
+    /// Texts whose lines to take instead of those of --input
     #[arg(value_name = "TEXT", help_heading = None::<&'static str>, conflicts_with = "input")]
     pub texts: Vec<String>,
     /// File with a text per line, plain or gzip; - for standard input
@@ -22,7 +22,7 @@ impl InputArgs {
     ///
     /// # Errors
     ///
-    /// A text that is the name of a file or has several lines, or a file that cannot be opened.
+    /// A text that is the name of a file, or a file that cannot be opened.
     pub fn open(&self) -> Result<Input, UsageError> {
         if self.texts.is_empty() {
             return Input::open(&self.input);
@@ -33,11 +33,6 @@ impl InputArgs {
                 "is a file; to read it, use --input {file}, and standard input for the text itself"
             );
             return Err(UsageError::new("TEXT", file, what));
-        }
-        let mut texts = self.texts.iter();
-        if let Some(text) = texts.find(|text| text.trim_end_matches('\n').contains('\n')) {
-            let what = "has a line break: give each line as a TEXT of its own";
-            return Err(UsageError::new("TEXT", quote(text), what));
         }
         Ok(Input::of_texts(&self.texts))
     }

@@ -35,8 +35,9 @@ impl PythonModel<'_> {
     /// Returns the line that loads the file.
     pub(super) fn load(&self, is_strict: bool) -> String {
         let strict = if is_strict { "" } else { ", strict=False" };
-        let path = self.path.display().to_string();
-        format!("model.load_state_dict(load_file({path:?}){strict})")
+        // Python reads the escapes of JSON, unlike those of Rust.
+        let path = serde_json::Value::from(self.path.display().to_string());
+        format!("model.load_state_dict(load_file({path}){strict})")
     }
 }
 
