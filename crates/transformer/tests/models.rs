@@ -972,7 +972,7 @@ fn the_encoder_of_burn_nn_is_ours_with_other_settings() {
         let theirs = TransformerEncoderConfig::new(6, 10, 2, 2).with_norm_first(norm_first);
         let theirs = theirs.init(&device);
         // Norms begin with ones and zeros, so that swapped ones would be the same.
-        let mut number = 0.0;
+        let mut number = 0.0f32;
         let mut values = parameters(&theirs);
         for (_, norm) in values.iter_mut().filter(|(name, _)| name.contains("norm")) {
             number += 0.1;
