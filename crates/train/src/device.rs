@@ -255,7 +255,7 @@ fn note_bf16(precision: Precision, device: &Device) {
     let is_bf16 = precision == Precision::Bf16 && fused::takes_bf16_matmuls(device);
     if is_bf16 && !fused::has_bf16_instructions() {
         let level = fused::simd_level();
-        output::note(&format!(
+        output::warn(&format!(
             "the vector instructions in use ({level}) cannot multiply bfloat16 numbers, which \
              needs AVX-512 BF16 or AMX: --precision bf16 computes in f32, which is as fast as \
              --precision f32"

@@ -11,7 +11,7 @@ use training::run::checkpoint::TrainedRun;
 use training::run::layout::{PICTURES, check_names, check_output};
 
 use crate::args::flags::describe;
-use crate::args::{different, needs, reject, run_folder};
+use crate::args::{different, name_of, needs, reject, run_folder};
 use crate::device::DeviceName;
 use crate::plot::attention::{attention_maps, example_source};
 use crate::plot::{AttentionMaps, Plot, Progress, RunPlot};
@@ -121,7 +121,11 @@ pub fn run(args: &PlotArgs) -> Result<()> {
                 }
                 _ => "",
             };
-            output::note(&format!("no {name}: there are no data for it{hint}"));
+            let what = format!("there are no data for it{hint}");
+            if args.only.len() == 1 {
+                return Err(UsageError::new("--only", name_of(kind), what).into());
+            }
+            output::note(&format!("no {name}: {what}"));
         }
     }
     maps.iter()

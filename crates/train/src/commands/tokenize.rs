@@ -1,6 +1,7 @@
 //! `train tokenize`: turn lines of text into tokens and back.
 
 use std::collections::HashMap;
+use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -68,6 +69,9 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
         };
         id.ok_or_else(|| line.wrong(format!("{} {what}", quote(word))))
     };
+    if args.input.texts.is_empty() && args.input.input.as_os_str() == "-" && stdin().is_terminal() {
+        output::note("reads lines from the terminal until Ctrl-D");
+    }
     for line in args.input.open()? {
         let line = line.map_err(|error| match error {
             Unreadable::Line(_, error) | Unreadable::Rest(error) => error,

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use training::config::RunConfig;
 use training::run::RunFolder;
 
-use super::{Folder, all_rejected, refused, rejected, succeed, text, train};
+use super::{Folder, all_rejected, fails, output, refused, rejected, succeed, text, train};
 
 /// Trains a run with two layers and two heads, once for all tests, and returns its folder.
 pub(super) fn trained() -> &'static Path {
@@ -179,7 +179,10 @@ fn curves_can_be_drawn_by_time_and_tokens() {
         succeed(&output);
         text(&output.stderr)
     };
-    assert!(notes(&["mine", "--only", "lengths"]).starts_with("no lengths.svg"));
+    let several = ["mine", "--only", "lengths,loss"];
+    assert!(notes(&several).starts_with("no lengths.svg"));
+    let alone = output(folder, "plot mine --only lengths");
+    fails(&alone, 2, &["--only lengths: there are no data for it"]);
     let without = notes(&["mine"]);
     assert!(without.contains("has no checkpoint"), "{without}");
     assert_eq!(without.lines().count(), 1, "{without}");

@@ -11,6 +11,7 @@ use training::config::differences::{Settings, differing};
 use training::config::setting_at;
 use training::data::TASK;
 use training::run::{COMPARED, DATA_HASHES, RunData, Status, seed_groups};
+use training::setting::Tasks;
 
 use super::shown::{self, shortened};
 use crate::args::flags::fit_flag_of;
@@ -106,6 +107,11 @@ fn value(group: &[&RunData], path: &str) -> Value {
         return group.iter().map(|run| run.seed()).collect();
     }
     let run = group[0];
+    let is_of_others = setting_at(path).is_some_and(|it| matches!(it.tasks, Tasks::Synthetic(_)));
+    let has_validation = run.config["data"]["valid"]["source"] != "";
+    if run.is_of_texts() && (is_of_others || has_validation && path == "data.valid_share") {
+        return Value::Null;
+    }
     let value = run.settings.get(path).cloned().unwrap_or(Value::Null);
     // The hash of a corpus comes after the name of its file.
     let mut corpora = DATA_HASHES.iter().zip(["train", "valid"]);

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
+use super::corpus::{TrainSettings, ValidSettings};
 use super::lines::{cannot_read, check_regular, wrong};
 use super::{Corpus, TextConfig};
 use crate::error::UsageError;
 use crate::files::{LineReader, hex, key};
+use crate::setting::Setting;
 
 /// SHA-256 of each training and each validation file. They are computed once, because reading the
 /// files takes time.
@@ -33,6 +35,11 @@ impl Fingerprints {
         Self::of(config)
     }
 
+    /// Returns whether training and validation read the same pairs.
+    pub(super) fn are_same(&self) -> bool {
+        !self.valid.is_empty() && self.train == self.valid
+    }
+
     /// Returns the hash that identifies the training corpus, and the one that identifies the
     /// validation pairs.
     pub(super) fn keys(&self, config: &TextConfig) -> [String; 2] {
@@ -52,20 +59,20 @@ impl Fingerprints {
             return Ok(());
         };
         if !self.train.is_empty() && then[0] != now[0] {
-            return Err(changed(&config.train));
+            return Err(changed(&config.train, TrainSettings::source));
         }
         if then[1] != now[1] {
-            return Err(changed(&config.valid));
+            return Err(changed(&config.valid, ValidSettings::source));
         }
         Ok(())
     }
 }
 
-fn changed(corpus: &Corpus) -> UsageError {
+fn changed(corpus: &Corpus, setting: &'static Setting) -> UsageError {
     let files = corpus.files().map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");
-    UsageError::new(
-        "corpus",
+    UsageError::setting(
+        setting,
         files,
         "has changed since the run began, or is another one",
     )

@@ -39,6 +39,12 @@ impl ParallelDataset {
         drop(lock(&caches)?);
         let held_out = HeldOut::of(config)?;
         let fingerprints = Fingerprints::of(config)?;
+        if fingerprints.are_same() {
+            let file = config.valid.source.display();
+            notes::warn(&format!(
+                "{file}: the pairs for validation are those of training, too"
+            ));
+        }
         // The settings may be those of an earlier run.
         if let Err(error) = fingerprints.check(config) {
             let error = config.name_file(error.into());

@@ -247,6 +247,11 @@ impl Tokenizer {
         .collect()
     }
 
+    /// Returns whether a token is the one that stands for everything outside the vocabulary.
+    pub(super) fn is_unknown(&self, id: u32) -> bool {
+        self.unk_id == Some(id)
+    }
+
     /// Returns the text of token ids, without blanks at its ends. Skips padding, begin and end symbols or, with
     /// the tokeniser of a pretrained model, the special tokens of its `tokenizer.json`.
     pub fn decode(&self, ids: &[u32]) -> String {
