@@ -101,13 +101,9 @@ impl TrainedModel {
             width,
             length_penalty: LengthPenalty::Gnmt { alpha: 0.6 },
         };
-        let config = generate_config(dataset, &[], method);
-        let config = GenerateConfig {
-            max_length: dataset.limits().target - 1,
-            n_best: width,
-            length_limit: None,
-            ..config
-        };
+        let mut config = generate_config(dataset, &[], method).with_n_best(width);
+        config.length_limit = None;
+        config.max_length = dataset.limits().target - 1;
         let name = |&id: &u32| codec.target_label(id);
         let eos_id = codec.vocabularies().eos_id;
         let mut search = model.stream(&[&source], &config)?;

@@ -55,12 +55,9 @@ impl Look {
         text: &str,
     ) -> Result<Self> {
         let source = encode(dataset, text)?;
-        let generate = generate_config(dataset, &[], Method::Greedy);
-        let generate = generate.with_length_limit(None);
-        let generate = transformer::generate::GenerateConfig {
-            max_length: dataset.limits().target - 1,
-            ..generate
-        };
+        let mut generate = generate_config(dataset, &[], Method::Greedy);
+        generate.length_limit = None;
+        generate.max_length = dataset.limits().target - 1;
         let mut found = model.generate(&[&source], &generate)?;
         let best = found.remove(0).remove(0);
         let inspection = inspect(model, dataset, &source, &best.tokens);

@@ -76,7 +76,8 @@
 //! - **Dropout** is active on devices with autodiff (`device.autodiff()`), except in frozen
 //!   modules. `model.valid()` returns the model without autodiff and dropout.
 //! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
-//!   backend. Dropout draws from the device's generator, which `device.seed(..)` seeds.
+//!   backend. `init` of any part and dropout draw from the device's generator, which
+//!   `device.seed(..)` seeds.
 //! - **Threads**: on flex, a loop of your own over a small model is faster inside
 //!   [`fused::in_pool`], which generation calls itself.
 //! - **Errors**: functions that check settings, token ids or files return a `Result`. Tensors of

@@ -535,6 +535,29 @@ fn losses_and_scores_of_half_precision_are_those_of_f32() {
 }
 
 #[test]
+fn scores_are_those_of_the_logits_however_long_a_sequence_is() {
+    let device = Device::flex();
+    let config = DecoderConfig::new(11, 16, 24, 2, 1).with_cross_attention(false);
+    let decoder = config.init_seeded(1, &device).unwrap();
+    let sequences = [700, 1, 301].map(|n| (0..n).map(|i| (7 * i + i / 5) % 11).collect());
+    let sequences: [Vec<u32>; 3] = sequences;
+    let scores = decoder.score(None, &sequences).unwrap();
+    for (sequence, score) in sequences.iter().zip(scores) {
+        let ids = pad_sequences(&[sequence], 0, &device);
+        let states = decoder.forward_states(ids, None, &mut decoder.new_cache());
+        let data = decoder.log_probabilities(states).into_data();
+        let rows: Vec<f32> = data.iter::<f32>().collect();
+        let expected = rows.chunks(11).zip(&sequence[1..]);
+        let expected = expected.map(|(row, &label)| row[label as usize]);
+        let scored = score.token_log_probabilities;
+        assert_eq!(scored.len(), sequence.len() - 1);
+        for (a, b) in scored.into_iter().zip(expected) {
+            assert!((a - b).abs() < 1e-5, "{a} {b}");
+        }
+    }
+}
+
+#[test]
 #[should_panic(expected = "there are 3 targets, but the cache has 2")]
 fn keys_of_another_batch_are_not_appended() {
     let device = Device::flex();

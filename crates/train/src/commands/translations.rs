@@ -258,10 +258,8 @@ fn decode(
         let group: Vec<Example> = group.collect();
         let longest = group.iter().map(|example| example.source.len()).max();
         let model = with_room(&run.model, max_length.max(longest.unwrap_or(0)));
-        let generation = GenerateConfig {
-            max_length,
-            ..generation.clone()
-        };
+        let mut generation = generation.clone();
+        generation.max_length = max_length;
         let outputs =
             evaluation::decode(&model, dataset, &group, batch_size, &generation, processes)?;
         for (index, output) in indices.into_iter().zip(outputs) {

@@ -141,6 +141,7 @@ impl LengthLimit {
 /// assert_eq!(error.to_string(), "min_length is 60, but must be at most max_length (50)");
 /// ```
 #[derive(Config, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct GenerateConfig {
     /// Id of the begin symbol, the token that precedes every target: `decoder_start_token_id` in
     /// Hugging Face transformers. With `None`, the default, each target needs a prefix, as the

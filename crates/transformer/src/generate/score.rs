@@ -3,16 +3,17 @@
 use std::borrow::Cow;
 
 use burn::tensor::Tensor;
-use burn::tensor::activation::log_softmax;
 
 use super::error::GenerateError;
 use crate::decoder::Decoder;
 use crate::dropout::without_dropout;
 use crate::error::{ConfigError, InputError};
-use crate::generator::full_precision;
 use crate::memory::Memory;
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
+
+/// Number of tokens whose logits are held together: 64 MB with a vocabulary of 32,000.
+const LOGITS_AT_ONCE: usize = 512;
 
 /// The log-probability of a given target.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,18 +70,27 @@ impl Decoder {
         if device.is_autodiff() {
             memory = memory.map(|memory| Cow::Owned(memory.into_owned().inner()));
         }
-        let ids = pad_sequences(&inputs, 0, &decoder.input.table().device());
-        let logits = decoder.forward(ids, memory.as_deref(), &mut decoder.new_cache());
-        let [_, length, vocab_size] = logits.dims();
-        let data = log_softmax(full_precision(logits), 2).into_data();
-        let log_probabilities: Vec<f32> = data.iter::<f32>().collect();
-        let rows = log_probabilities.chunks(length * vocab_size);
-        let score = |(sequence, (row, tokens)): (usize, (&[f32], &&[u32]))| {
-            let token_log_probabilities: Vec<f32> = row
-                .chunks(vocab_size)
-                .zip(tokens.iter().skip(1))
-                .map(|(position, &label)| position[label as usize])
-                .collect();
+        let device = decoder.input.table().device();
+        let labels: Vec<&[u32]> = sequences
+            .iter()
+            .map(|it| it.get(1..).unwrap_or(&[]))
+            .collect();
+        let ids = pad_sequences(&inputs, 0, &device);
+        let states = decoder.forward_states(ids, memory.as_deref(), &mut decoder.new_cache());
+        let padded = pad_sequences(&labels, 0, &device).unsqueeze_dim::<3>(2);
+        let [batch, length, _] = states.dims();
+        let at_once = LOGITS_AT_ONCE.div_ceil(batch);
+        let of_labels = (0..length).step_by(at_once).map(|start| {
+            let count = at_once.min(length - start);
+            let states = states.clone().narrow(1, start, count);
+            decoder
+                .log_probabilities(states)
+                .gather(2, padded.clone().narrow(1, start, count))
+        });
+        let data = Tensor::cat(of_labels.collect(), 1).into_data();
+        let of_labels: Vec<f32> = data.iter::<f32>().collect();
+        let score = |(sequence, (row, labels)): (usize, (&[f32], &&[u32]))| {
+            let token_log_probabilities = row[..labels.len()].to_vec();
             if let Some(position) = token_log_probabilities.iter().position(|x| x.is_nan()) {
                 return Err(GenerateError::NotFinite { sequence, position });
             }
@@ -92,7 +102,8 @@ impl Decoder {
                 log_probability,
             })
         };
-        rows.zip(&sequences).enumerate().map(score).collect()
+        let rows = of_labels.chunks(length).zip(&labels);
+        rows.enumerate().map(score).collect()
     }
 }
 
