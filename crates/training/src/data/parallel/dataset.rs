@@ -80,7 +80,7 @@ impl ParallelDataset {
     pub fn validation_pairs(&self, n: usize) -> Result<Vec<(Pair, Example)>, UsageError> {
         let config = &self.config;
         if let Err(error) = Fingerprints::of_validation(config)?.check(config) {
-            notes::warn(&error.to_string());
+            notes::warn(&error.describe("corpus"));
         }
         self.validation(n, HeldOut::of(config)?.as_ref(), false)
     }
