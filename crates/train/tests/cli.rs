@@ -336,9 +336,7 @@ fn other_models_train_too() {
 fn backends_are_listed() {
     let folder = &Folder::new();
     let stdout = run(folder, "backends");
-    for part in ["flex", "cuda", "this CPU has scalar"] {
-        assert!(stdout.contains(part), "{stdout}");
-    }
+    assert_has(&stdout, &["flex", "cuda", "this CPU has scalar"]);
     let default: Vec<&str> = stdout
         .lines()
         .filter(|line| line.contains("the default"))
@@ -359,13 +357,20 @@ fn help_and_version_are_printed_on_stdout() {
     );
 }
 
+/// Checks that a text contains these parts.
+#[track_caller]
+fn assert_has(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part:?} is not in {text}");
+    }
+}
+
 /// Checks that a command failed with this exit code and a message that contains these parts.
+#[track_caller]
 fn fails(output: &Output, code: i32, parts: &[&str]) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{stderr}");
-    for part in parts {
-        assert!(stderr.contains(part), "{part:?} is not in {stderr}");
-    }
+    assert_has(&stderr, parts);
     assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
@@ -497,10 +502,7 @@ fn a_closed_stdout_or_stderr_does_not_stop_a_run() {
     for line in ["TRAIN SMALL >/dev/full", "TRAIN backends >/dev/full"] {
         let (code, stderr) = run(line);
         assert_eq!(code, Some(1), "{line}: {stderr}");
-        assert!(
-            stderr.contains("cannot write to standard output"),
-            "{line}: {stderr}"
-        );
+        assert_has(&stderr, &["cannot write to standard output"]);
         assert!(!stderr.contains("panicked"), "{line}: {stderr}");
     }
 }
@@ -521,10 +523,7 @@ fn stderr_has_plain_lines_without_a_terminal() {
 fn a_run_with_a_target_evaluates_at_its_last_step() {
     let folder = &Folder::new();
     let stdout = run(folder, &format!("{COPY} --target 0.5 --eval-every 7"));
-    assert!(
-        stdout.contains("step 7: ") && stdout.contains("step 12: "),
-        "{stdout}"
-    );
+    assert_has(&stdout, &["step 7: ", "step 12: "]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Environment variables that select fast paths and vector instructions.
 
-use super::{Folder, succeed, text, train};
+use super::{Folder, fails, succeed, text, train};
 
 #[test]
 fn a_wrong_variable_is_an_error_of_usage() {
@@ -12,13 +12,8 @@ fn a_wrong_variable_is_an_error_of_usage() {
     ] {
         let mut train = train(folder);
         let output = train.arg("fit").env(variable, wrong).output().unwrap();
-        let stderr = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{stderr}");
-        assert_eq!(stderr.lines().count(), 1, "{stderr}");
-        assert!(
-            stderr.contains(&format!("{variable} {wrong}: ")),
-            "{stderr}"
-        );
+        fails(&output, 2, &[&format!("{variable} {wrong}: ")]);
+        assert_eq!(text(&output.stderr).lines().count(), 1);
     }
 }
 
@@ -52,16 +47,13 @@ fn processes_that_cannot_reach_each_other_do_not_train_one_by_one() {
             train.env_remove(name);
         }
         let output = train.env(name, "4").output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        let stderr = text(&output.stderr);
         let why = if cfg!(feature = "mpi") {
             "cannot reach each other: "
         } else {
             "need a build with MPI: "
         };
-        assert!(stderr.contains(&format!("processes 4: {why}")), "{stderr}");
         let advice = format!("start it as `env -u {name} train ..`\n");
-        assert!(stderr.contains(&advice), "{stderr}");
+        fails(&output, 2, &[&format!("processes 4: {why}"), &advice]);
         assert!(!folder.join("runs").exists());
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::task::{TINY, run};
 use super::text_task::{corpus, fit};
-use super::{Folder, answer, output, parsed, succeed, text};
+use super::{Folder, answer, assert_has, output, parsed, succeed, text};
 
 /// Runs `generate` with flags on an input, and returns stdout, stderr and the exit code.
 fn generate(folder: &Path, flags: &str, input: &str) -> (String, String, Option<i32>) {
@@ -61,10 +61,7 @@ fn generate_takes_the_lengths_that_eval_takes() {
     // Learned positions are a table of 7 rows, so longer sequences are rejected.
     let (stdout, stderr, code) = generate(folder, "learned", &(line(7) + &line(8)));
     assert_eq!((stdout.lines().count(), code), (1, Some(2)));
-    assert!(
-        stderr.contains("line 2 ") && stderr.contains(" 7 "),
-        "{stderr}"
-    );
+    assert_has(&stderr, &["line 2 ", " 7 "]);
     let (_, stderr, _) = generate(folder, "learned --score", "1\t1 1 1 1 1 1 1\n");
     assert!(stderr.contains("its target has 7 symbols"), "{stderr}");
     let (_, stderr, _) = generate(folder, "learned --max-length 8", "1\n");

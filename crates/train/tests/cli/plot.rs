@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 use training::config::RunConfig;
 use training::run::RunFolder;
 
-use super::{Folder, all_rejected, fails, output, refused, rejected, succeed, text, train};
+use super::{
+    Folder, all_rejected, assert_has, fails, output, refused, rejected, succeed, text, train,
+};
 
 /// Trains a run with two layers and two heads, once for all tests, and returns its folder.
 pub(super) fn trained() -> &'static Path {
@@ -143,16 +145,11 @@ fn runs_share_a_plot_and_seeds_a_line() {
         svg(folder, &plot(folder, &arguments)[0])
     };
     let mean = loss(&["a", "b", "c"]);
-    assert!(mean.contains("\nLoss of 3 seeds\n"), "{mean}");
-    assert!(
-        mean.contains("\nvalidation, mean ± SD of 3 seeds\n"),
-        "{mean}"
-    );
-    assert!(mean.contains("opacity=\"0.18\""), "{mean}");
+    let curve = "\nvalidation, mean ± SD of 3 seeds\n";
+    assert_has(&mean, &["\nLoss of 3 seeds\n", curve, "opacity=\"0.18\""]);
     // A run without evaluations takes no curve away.
     let both = loss(&["a", "other"]);
-    assert!(both.contains("\na, validation\n"), "{both}");
-    assert!(both.contains("\nother, training\n"), "{both}");
+    assert_has(&both, &["\na, validation\n", "\nother, training\n"]);
 }
 
 #[test]

@@ -113,14 +113,8 @@ fn runs_are_listed_and_compared() {
     assert_eq!(table.len(), 4, "{table:?}");
     // The newest run is the first.
     assert!(table[1].starts_with("b     copy"), "{table:?}");
-    for part in [
-        "--warmup 7",
-        "execution.fused=false",
-        "loss ",
-        "s  finished",
-    ] {
-        assert!(table[1].contains(part), "{part}: {table:?}");
-    }
+    assert_has(table[1], &["--warmup 7", "execution.fused=false"]);
+    assert_has(table[1], &["loss ", "s  finished"]);
     assert!(
         table[2].contains("copy  --seed 3 --eval-every 4") && !table[2].contains("null"),
         "{table:?}"

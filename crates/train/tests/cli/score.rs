@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::task::run;
-use super::{Folder, all_rejected, answer, parsed, succeed};
+use super::{Folder, all_rejected, answer, assert_has, parsed, succeed};
 
 fn fixture(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../training/tests/fixtures/scores");
@@ -15,15 +15,14 @@ fn texts_are_scored() {
     let folder = &Folder::new();
     let (hypotheses, references) = (fixture("odd.hyp"), fixture("odd.ref"));
     let text = run(folder, &format!("score {hypotheses} {references}"));
-    for expected in [
+    let expected = [
         "BLEU 58.28  82.5/69.0/58.8/49.4, brevity penalty 0.914, 724 tokens against 789",
         "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0",
         "chrF 65.14  nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0",
         "exact match 0.",
         "on 60 segments",
-    ] {
-        assert!(text.contains(expected), "{text}");
-    }
+    ];
+    assert_has(&text, &expected);
     let flags = "--lower-case --tokenize none --json";
     let json = parsed(folder, &format!("score {hypotheses} {references} {flags}"));
     let signature = "nrefs:1|case:lc|eff:no|tok:none|smooth:exp|version:2.6.0";
@@ -31,10 +30,7 @@ fn texts_are_scored() {
     let [first, second] = ["several.ref2", "several.ref1"].map(fixture);
     let several = format!("score {} {first} {second} --json", fixture("several.base"));
     let json = parsed(folder, &several);
-    assert!(
-        json["chrf_signature"].to_string().contains("nrefs:2|"),
-        "{json}"
-    );
+    assert_has(&json["chrf_signature"].to_string(), &["nrefs:2|"]);
     // The references are scored against themselves, through a pipe.
     let text = std::fs::read(&references).unwrap();
     let text = succeed(&answer(folder, &format!("score - {references}"), text));

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::task::{COPY, SIZE};
-use super::{Folder, succeed, text};
+use super::{Folder, assert_has, succeed, text};
 
 /// Escape sequence that ends the alternate screen.
 const LEAVE: &str = "\x1b[?1049l";
@@ -218,9 +218,8 @@ fn the_dashboard_shows_a_run_and_stops_it_after_a_question() {
         program.wait("Enter stop and save", true);
         program.press("\r");
         let (_, _, after) = program.end();
-        for part in ["evaluation loss", "stopped after step", "train resume run"] {
-            assert!(after.contains(part), "{size:?}: {after}");
-        }
+        let parts = ["evaluation loss", "stopped after step", "train resume run"];
+        assert_has(&after, &parts);
         assert!(has_checkpoint(folder));
     }
 }
@@ -266,7 +265,7 @@ fn a_resized_terminal_shows_more_charts() {
     program.wait("Enter stop and save", true);
     program.press("y");
     let (_, _, after) = program.end();
-    assert!(after.contains("train resume run"), "{after}");
+    assert_has(&after, &["train resume run"]);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use super::task::COPY;
 use super::{
-    Folder, all_rejected, fails, json, metrics, output, parsed, rejected, rows, run, succeed, text,
-    train,
+    Folder, all_rejected, assert_has, fails, json, metrics, output, parsed, rejected, rows, run,
+    succeed, text, train,
 };
 
 /// Returns the help of a command on a terminal with `columns` columns.
@@ -39,16 +39,9 @@ fn help_fits_the_terminal_and_has_its_groups() {
     }
     let program = help(&[], "80");
     assert!(program.lines().count() <= 40, "{program}");
-    for part in [
-        "Commands:",
-        "  fit ",
-        "  generate ",
-        "  presets ",
-        "Examples:",
-        "train --task sort",
-    ] {
-        assert!(program.contains(part), "no {part:?} in {program}");
-    }
+    let parts = ["Commands:", "  fit ", "  generate ", "  presets "];
+    assert_has(&program, &parts);
+    assert_has(&program, &["Examples:", "train --task sort"]);
     let order = |help: &str, headings: &[&str]| {
         let places = headings.iter().map(|heading| {
             let line = format!("{heading}:");
@@ -85,9 +78,8 @@ fn help_fits_the_terminal_and_has_its_groups() {
         .lines()
         .filter(|line| line.trim_start().starts_with('-'));
     assert!(flags.count() <= 50, "{short}");
-    for flag in ["--steps <N>", "[default: 1000]", "--learning-rate"] {
-        assert!(short.contains(flag), "no {flag} in {short}");
-    }
+    let flags = ["--steps <N>", "[default: 1000]", "--learning-rate"];
+    assert_has(&short, &flags);
     let headings = ["Input", "Search", "Sampling", "Constraints", "Output"];
     order(&help(&["generate"], "80"), &headings);
 }
@@ -121,12 +113,7 @@ fn paths_that_no_configuration_can_record_are_rejected() {
         let mut command = train(folder);
         command.args(["--task", "text", "--set", "seed=2", flag]);
         let output = command.arg(path).output().unwrap();
-        assert_eq!(output.status.code(), Some(2));
-        let stderr = text(&output.stderr);
-        assert!(
-            stderr.contains(flag) && stderr.contains("must be valid UTF-8"),
-            "{stderr}"
-        );
+        fails(&output, 2, &[flag, "must be valid UTF-8"]);
     }
 }
 
@@ -286,10 +273,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     let trained = output(path, &format!("{small} {corpus}"));
     succeed(&trained);
     let stderr = text(&trained.stderr);
-    assert!(
-        stderr.contains(" for validation, no test split"),
-        "{stderr}"
-    );
+    assert_has(&stderr, &[" for validation, no test split"]);
     let table = "
         run/checkpoints/step-4 | is a checkpoint; name its run, run
         run --forbid xyzxyz | must be one token | has the tokens";
@@ -346,9 +330,7 @@ fn shells_can_read_their_completions() {
     let path = &Folder::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = run(path, &format!("completions {shell}"));
-        for name in ["generate", "learning-rate", "threads"] {
-            assert!(script.contains(name), "{shell} does not complete {name}");
-        }
+        assert_has(&script, &["generate", "learning-rate", "threads"]);
         fs::write(path.join(shell), script).unwrap();
     }
     check_by("bash", &["-n"], &path.join("bash"));

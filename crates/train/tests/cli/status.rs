@@ -6,7 +6,7 @@ use serde_json::Value;
 use training::run::{RunStatus, Status, read_status};
 
 use super::task::{COPY, SIZE};
-use super::{Folder, json, output, succeed, text, train};
+use super::{Folder, assert_has, json, output, succeed, text, train};
 
 fn status(run: &Path) -> RunStatus {
     read_status(run).unwrap()
@@ -36,13 +36,8 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
     let file: Value = json(&run.join("status.json"));
     assert_eq!(file["status"], "finished");
     let stderr = text(&output.stderr);
-    for part in [
-        "step 12",
-        ", which is the run's model",
-        "  train generate 'my runs/a'\n",
-    ] {
-        assert!(stderr.contains(part), "{stderr}");
-    }
+    assert_has(&stderr, &["step 12", ", which is the run's model"]);
+    assert_has(&stderr, &["  train generate 'my runs/a'\n"]);
     // The printed commands work.
     let program = assert_cmd::cargo::cargo_bin("train");
     for command in stderr
@@ -81,10 +76,7 @@ fn a_run_that_ends_early_says_why() {
     );
     assert!(text(&first.stderr).contains(&format!(": {found}\n")));
     let stdout = text(&first.stdout).replace(',', "");
-    assert!(
-        stdout.contains(&format!("step {step} of 2000 ")),
-        "{stdout}"
-    );
+    assert_has(&stdout, &[&format!("step {step} of 2000 ")]);
     // A run that was killed in the final test keeps the reason for which training ended.
     std::fs::remove_file(run.join("summary.json")).unwrap();
     let resumed = output(folder, "resume target");

@@ -9,8 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::{
-    Folder, all_rejected, fails, json, metrics, output, parsed, rejected, rows, run, step_losses,
-    succeed, text,
+    Folder, all_rejected, assert_has, fails, json, metrics, output, parsed, rejected, rows, run,
+    step_losses, succeed, text,
 };
 
 #[path = "../../../../examples/pseudo_language/language.rs"]
@@ -96,10 +96,7 @@ fn a_run_on_texts_translates_and_is_scored() {
     let trained = fit(path, "run", 4, &corpus(path, 200));
     let stdout = succeed(&trained);
     assert!(text(&trained.stderr).contains("200 pairs, "), "{stdout}");
-    assert!(
-        stdout.contains("\nBLEU ") && stdout.contains(", chrF "),
-        "{stdout}"
-    );
+    assert_has(&stdout, &["\nBLEU ", ", chrF "]);
     let summary = json(&path.join("run/summary.json"));
     assert!(summary["bleu"].is_number() && summary["data_wait"].is_number());
     // Text runs have no test split, so none of their scores is named a test score.
@@ -425,14 +422,8 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
     let trained = fit(path, "run", 4, &format!("{flags} --overlong cut"));
     succeed(&trained);
     let stderr = text(&trained.stderr);
-    for part in [
-        "2 pairs skipped",
-        "1 line not in UTF-8",
-        " of 51 pairs with",
-        ": truncated",
-    ] {
-        assert!(stderr.contains(part), "{stderr}");
-    }
+    assert_has(&stderr, &["2 pairs skipped", "1 line not in UTF-8"]);
+    assert_has(&stderr, &[" of 51 pairs with", ": truncated"]);
     let evaluated = text(&output(path, "eval run").stderr);
     assert!(evaluated.contains(" for validation with"), "{evaluated}");
     // The last run takes the tokenisers from the cache, and prints the notes about skipped pairs,
@@ -442,10 +433,7 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
     succeed(&output);
     let stderr = text(&output.stderr);
     assert!(!stderr.contains("training a tokeniser"), "{stderr}");
-    assert!(
-        stderr.contains("2 pairs skipped") && stderr.contains(" tokens: skipped"),
-        "{stderr}"
-    );
+    assert_has(&stderr, &["2 pairs skipped", " tokens: skipped"]);
 }
 
 #[test]
@@ -677,10 +665,7 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
         let said = fit(path, name, 4, &format!("{flags} --tokenizer-file few.json"));
         let said = text(&said.stderr);
         let warning = "pairs skipped: a side has no token of the tokeniser ";
-        assert!(
-            said.contains(warning) && said.contains("few.json\n"),
-            "{said}"
-        );
+        assert_has(&said, &[warning, "few.json\n"]);
         let is_refused = said.contains("has no pair with tokens on both sides");
         assert_eq!(is_refused, name == "none", "{said}");
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::task::TINY;
 use super::text_task::{corpus, fit};
-use super::{Folder, answer, fails, output, rejected, run, succeed, text};
+use super::{Folder, answer, assert_has, fails, output, rejected, run, succeed, text};
 
 /// Runs `tokenize` with flags on an input, and returns the output.
 fn tokenize(folder: &Path, flags: &str, input: &str) -> String {
@@ -96,10 +96,8 @@ fn texts_survive_a_round_trip() {
     // Without the corpus of the run, `plot` needs `--source`.
     fs::remove_file(folder.join("valid.source")).unwrap();
     let said = text(&output(folder, "plot run --only attention").stderr);
-    assert!(
-        said.contains("valid.source: cannot be read") && said.contains("say which with --source"),
-        "{said}"
-    );
+    let expected = ["valid.source: cannot be read", "say which with --source"];
+    assert_has(&said, &expected);
     run(folder, "plot run --only attention --source der");
 }
 

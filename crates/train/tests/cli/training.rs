@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::task::{COPY, SIZE};
 use super::{
-    Folder, copy_files, fails, json, losses, output, parsed, refused, rejected, run, step_losses,
-    steps, succeed, text,
+    Folder, assert_has, copy_files, fails, json, losses, output, parsed, refused, rejected, run,
+    step_losses, steps, succeed, text,
 };
 
 fn spawn(folder: &Path, line: &str) -> Child {
@@ -134,10 +134,7 @@ fn damaged_checkpoints_are_skipped() {
     let output = output(&folder, "resume run");
     succeed(&output);
     let stderr = text(&output.stderr);
-    assert!(
-        stderr.contains("step-12") && stderr.contains("step 8"),
-        "{stderr}"
-    );
+    assert_has(&stderr, &["step-12", "step 8"]);
     assert!(everything(&run, 12) == whole);
     [4, 8, 12].into_iter().for_each(damage);
     for command in ["resume", "generate", "eval"] {
@@ -296,10 +293,7 @@ fn every_command_uses_the_model_of_the_best_evaluation() {
         let output = output(path, line);
         let stdout = succeed(&output);
         let said = stdout + &text(&output.stderr);
-        assert!(
-            said.contains(&format!("the model of step {step}\n")),
-            "{line}: {said}"
-        );
+        assert_has(&said, &[&format!("the model of step {step}\n")]);
     }
 }
 
@@ -345,10 +339,7 @@ fn wrong_edits_of_a_run_are_named_and_nothing_is_lost() {
     let output = output(folder, resume);
     succeed(&output);
     let error = text(&output.stderr);
-    assert!(
-        error.contains("step 6") && error.contains("step-12/config.json"),
-        "{error}"
-    );
+    assert_has(&error, &["step 6", "step-12/config.json"]);
     assert_eq!(json(&trained.join("summary.json"))["steps"], 15);
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::task::TINY;
-use super::{Folder, all_rejected, parsed, rejected, run};
+use super::{Folder, all_rejected, assert_has, parsed, rejected, run};
 
 /// Returns the path of a file that PyTorch wrote, from the fixtures of the crate `transformer`.
 fn fixture(name: &str) -> String {
@@ -130,9 +130,7 @@ fn inspect_lists_the_contents_of_files() {
         ),
     ] {
         let text = run(folder, &format!("inspect {} {flags}", fixture(file)));
-        for part in parts {
-            assert!(text.contains(part), "{text}");
-        }
+        assert_has(&text, &parts);
     }
 }
 
@@ -163,9 +161,8 @@ fn hugging_faces_configuration_is_read() {
     std::fs::write(folder.join("config.json"), config).unwrap();
     run(folder, "import model.safetensors --output own.safetensors");
     let report = run(folder, "inspect own.safetensors --json").replace('\\', "");
-    for expected in [r#""n_heads":3"#, r#""activation":"gelu""#, r#""pad_id":5"#] {
-        assert!(report.contains(expected), "{report}");
-    }
+    let settings = [r#""n_heads":3"#, r#""activation":"gelu""#, r#""pad_id":5"#];
+    assert_has(&report, &settings);
     let import = "import model.safetensors --output more.safetensors";
     for (said, wrong, expected) in [
         ("\"d_model\": 12", "\"d_model\": 13", "d_model 12"),
