@@ -155,9 +155,18 @@ fn copy_files(from: impl AsRef<Path>, to: &Path) {
     }
 }
 
+/// Checks that a command succeeded, and returns what it printed on stdout.
+#[track_caller]
 fn succeed(output: &Output) -> String {
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)
+}
+
+/// Checks that a command succeeded, and returns what it printed on stderr.
+#[track_caller]
+fn notes(output: &Output) -> String {
+    succeed(output);
+    text(&output.stderr)
 }
 
 #[test]

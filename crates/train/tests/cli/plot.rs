@@ -8,7 +8,7 @@ use training::config::RunConfig;
 use training::run::RunFolder;
 
 use super::{
-    Folder, all_rejected, assert_has, fails, output, refused, rejected, succeed, text, train,
+    Folder, all_rejected, assert_has, fails, notes, output, refused, rejected, succeed, text, train,
 };
 
 /// Trains a run with two layers and two heads, once for all tests, and returns its folder.
@@ -171,17 +171,12 @@ fn curves_can_be_drawn_by_time_and_tokens() {
     }
     // What was asked for and has no data is named. So is the reason for which the default plots
     // lack attention.
-    let notes = |arguments: &[&str]| {
-        let output = train(folder).arg("plot").args(arguments).output().unwrap();
-        succeed(&output);
-        text(&output.stderr)
-    };
-    let several = ["mine", "--only", "lengths,loss"];
-    assert!(notes(&several).starts_with("no lengths.svg"));
+    let notes = |line: &str| notes(&output(folder, line));
+    assert!(notes("plot mine --only lengths,loss").starts_with("no lengths.svg"));
     let alone = output(folder, "plot mine --only lengths");
     fails(&alone, 2, &["--only lengths: there are no data for it"]);
-    let without = notes(&["mine"]);
-    assert!(without.contains("has no checkpoint"), "{without}");
+    let without = notes("plot mine");
+    assert_has(&without, &["has no checkpoint"]);
     assert_eq!(without.lines().count(), 1, "{without}");
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::task::{COPY, SIZE};
-use super::{Folder, assert_has, succeed, text};
+use super::{Folder, assert_has, notes, output, succeed, text};
 
 /// Escape sequence that ends the alternate screen.
 const LEAVE: &str = "\x1b[?1049l";
@@ -346,9 +346,7 @@ fn pipes_have_colours_only_if_they_are_forced() {
 #[test]
 fn a_new_run_describes_its_model_data_and_device() {
     let folder = &Folder::new();
-    let output = super::output(folder, COPY);
-    succeed(&output);
-    let stderr = text(&output.stderr);
+    let stderr = notes(&output(folder, COPY));
     let row = |name: &str| {
         let line = stderr.lines().skip(1).find(|line| line.starts_with(name));
         line.unwrap_or_else(|| panic!("no {name}: {stderr}"))

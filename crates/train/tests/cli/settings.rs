@@ -6,8 +6,8 @@ use std::process::Command;
 
 use super::task::COPY;
 use super::{
-    Folder, all_rejected, assert_has, fails, json, metrics, output, parsed, rejected, rows, run,
-    succeed, text, train,
+    Folder, all_rejected, assert_has, fails, json, metrics, notes, output, parsed, rejected, rows,
+    run, succeed, text, train,
 };
 
 /// Returns the help of a command on a terminal with `columns` columns.
@@ -270,9 +270,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     fs::write(path.join("a.tsv"), lines.repeat(2)).unwrap();
     let small = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 4 --run-dir run";
     let corpus = "--train a.tsv --valid-share 0.05 --max-length 3";
-    let trained = output(path, &format!("{small} {corpus}"));
-    succeed(&trained);
-    let stderr = text(&trained.stderr);
+    let stderr = notes(&output(path, &format!("{small} {corpus}")));
     assert_has(&stderr, &[" for validation, no test split"]);
     let table = "
         run/checkpoints/step-4 | is a checkpoint; name its run, run

@@ -6,7 +6,7 @@ use serde_json::Value;
 use training::run::{RunStatus, Status, read_status};
 
 use super::task::{COPY, SIZE};
-use super::{Folder, assert_has, json, output, succeed, text, train};
+use super::{Folder, assert_has, json, notes, output, succeed, text, train};
 
 fn status(run: &Path) -> RunStatus {
     read_status(run).unwrap()
@@ -23,8 +23,7 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
     command
         .args(COPY.split(' '))
         .args(["--eval-every", "5", "--run-dir", "my runs/a"]);
-    let output = command.output().unwrap();
-    succeed(&output);
+    let stderr = notes(&command.output().unwrap());
     let run = folder.join("my runs/a");
     let expected = RunStatus {
         status: Status::Finished,
@@ -35,7 +34,6 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
     assert_eq!(status(&run), expected);
     let file: Value = json(&run.join("status.json"));
     assert_eq!(file["status"], "finished");
-    let stderr = text(&output.stderr);
     assert_has(&stderr, &["step 12", ", which is the run's model"]);
     assert_has(&stderr, &["  train generate 'my runs/a'\n"]);
     // The printed commands work.
@@ -53,7 +51,7 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
     let report = ["report", "my runs/a", "--examples", "0"];
     let report = train(folder).args(report).output().unwrap();
     let command = "`train eval 'my runs/a' --eval-lengths 1..32`";
-    assert!(text(&report.stderr).contains(command));
+    assert_has(&text(&report.stderr), &[command]);
     // Evaluation and plots do not change how the run ended.
     assert_eq!(status(&run), expected);
     let more = ["resume", "my runs/a", "--steps", "15"];
@@ -67,22 +65,20 @@ fn a_run_that_ends_early_says_why() {
     let learns = "--steps 2000 --eval-every 50 --target 0.1 --batch-size 32 --d-model 32 --heads 2 \
         --d-ff 64 --layers 1 --symbols 12 --max-length 4 --run-dir target";
     let first = output(folder, learns);
-    succeed(&first);
+    let stdout = succeed(&first).replace(',', "");
     let run = folder.join("target");
     let (found, step) = (reason(&run), status(&run).step);
     assert!(
         found.ends_with(&format!(" >= 0.1 at step {step}")),
         "{found}"
     );
-    assert!(text(&first.stderr).contains(&format!(": {found}\n")));
-    let stdout = text(&first.stdout).replace(',', "");
+    assert_has(&text(&first.stderr), &[&format!(": {found}\n")]);
     assert_has(&stdout, &[&format!("step {step} of 2000 ")]);
     // A run that was killed in the final test keeps the reason for which training ended.
     std::fs::remove_file(run.join("summary.json")).unwrap();
-    let resumed = output(folder, "resume target");
-    succeed(&resumed);
+    let resumed = notes(&output(folder, "resume target"));
     assert_eq!(reason(&run), found);
-    assert!(text(&resumed.stderr).contains(&found));
+    assert_has(&resumed, &[&found]);
 }
 
 #[test]

@@ -9,8 +9,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::{
-    Folder, all_rejected, assert_has, fails, json, metrics, output, parsed, rejected, rows, run,
-    step_losses, succeed, text,
+    Folder, all_rejected, assert_has, fails, json, metrics, notes, output, parsed, rejected, rows,
+    run, step_losses, succeed, text,
 };
 
 #[path = "../../../../examples/pseudo_language/language.rs"]
@@ -158,10 +158,9 @@ fn a_resumed_run_on_texts_equals_an_unbroken_one() {
     let flags = format!("{files} --batch-tokens 1000 --schedule noam");
     succeed(&fit(path, "part", 4, &flags));
     succeed(&fit(path, "whole", 12, &flags));
-    let resumed = output(path, "resume part --steps 12");
-    succeed(&resumed);
+    let resumed = notes(&output(path, "resume part --steps 12"));
     // The tokenisers are read, not trained again.
-    assert!(!text(&resumed.stderr).contains("training a tokeniser"));
+    assert!(!resumed.contains("training a tokeniser"), "{resumed}");
     assert_eq!(
         step_losses(&path.join("part")),
         step_losses(&path.join("whole"))
@@ -307,11 +306,8 @@ fn a_corpus_is_known_by_its_content() {
         "resume run --steps 6 --train-source new/train.source",
         &["--train-target", "old/train.target: cannot be read"],
     );
-    succeed(&output(
-        path,
-        &format!("resume run --steps 6{}", flags("new")),
-    ));
-    succeed(&output(path, "resume run --steps 7"));
+    run(path, &format!("resume run --steps 6{}", flags("new")));
+    run(path, "resume run --steps 7");
     assert!(!said("eval run").contains(changed));
     succeed(&fit(path, "seed", 7, &format!("{} --seed 1", flags("new"))));
     assert!(said("compare run seed").contains("run, 2 seeds"));
@@ -419,19 +415,15 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
         fs::write(file, [&text[..], more].concat()).unwrap();
     }
     let flags = format!("{flags} --set data.lossy=true --max-length 20");
-    let trained = fit(path, "run", 4, &format!("{flags} --overlong cut"));
-    succeed(&trained);
-    let stderr = text(&trained.stderr);
+    let stderr = notes(&fit(path, "run", 4, &format!("{flags} --overlong cut")));
     assert_has(&stderr, &["2 pairs skipped", "1 line not in UTF-8"]);
     assert_has(&stderr, &[" of 51 pairs with", ": truncated"]);
-    let evaluated = text(&output(path, "eval run").stderr);
-    assert!(evaluated.contains(" for validation with"), "{evaluated}");
+    let evaluated = output(path, "eval run");
+    assert_has(&text(&evaluated.stderr), &[" for validation with"]);
     // The last run takes the tokenisers from the cache, and prints the notes about skipped pairs,
     // too.
     succeed(&fit(path, "again", 1, &flags));
-    let output = fit(path, "cached", 4, &flags);
-    succeed(&output);
-    let stderr = text(&output.stderr);
+    let stderr = notes(&fit(path, "cached", 4, &flags));
     assert!(!stderr.contains("training a tokeniser"), "{stderr}");
     assert_has(&stderr, &["2 pairs skipped", " tokens: skipped"]);
 }
@@ -465,9 +457,8 @@ fn every_line_of_a_test_set_is_scored() {
     let of_table = parsed(path, "eval run --pairs p.tsv --json");
     assert_eq!(of_table["chrf"], evaluated["chrf"]);
     assert_eq!(of_table["segments"], 6);
-    let exported = output(path, "export run --folder hf");
-    succeed(&exported);
-    assert!(text(&exported.stderr).contains("a blank between all tokens"));
+    let exported = notes(&output(path, "export run --folder hf"));
+    assert_has(&exported, &["a blank between all tokens"]);
     let lengths = "plot run --only lengths --output p";
     fails(&output(path, lengths), 2, &["--eval-lengths 1..32"]);
 }
@@ -477,9 +468,8 @@ fn a_damaged_cache_is_made_again() {
     let path = &Folder::new();
     let flags = corpus(path, 50);
     let run = |name: &str| {
-        let output = fit(path, name, 4, &flags);
-        succeed(&output);
-        (text(&output.stderr), step_losses(&path.join(name)))
+        let stderr = notes(&fit(path, name, 4, &flags));
+        (stderr, step_losses(&path.join(name)))
     };
     let (_, right) = run("run-0");
     let mut caches = fs::read_dir(path.join("cache")).unwrap();
@@ -596,13 +586,13 @@ fn unknown_words_are_never_an_exact_match() {
     fs::write(path.join("valid.tsv"), pairs("b")).unwrap();
     let flags = "--train-source train.tsv --valid-source valid.tsv --tokenizer word --best-by exact-match \
                  --eval-every 20 --learning-rate 0.01 --warmup 5";
-    let trained = fit(path, "run", 60, flags);
-    succeed(&trained);
+    let trained = notes(&fit(path, "run", 60, flags));
     let share = " % of the target tokens for validation are unknown to the tokeniser";
-    assert!(text(&trained.stderr).contains(share));
+    assert_has(&trained, &[share]);
     let same = flags.replace("valid.tsv", "train.tsv") + " --dry-run";
     let same = text(&fit(path, "same", 60, &same).stderr);
-    assert!(same.contains("train.tsv: the pairs for validation are those of training, too"));
+    let warning = "train.tsv: the pairs for validation are those of training, too";
+    assert_has(&same, &[warning]);
     let listed = parsed(path, "runs run --json");
     assert_eq!(listed["best"]["metric"], "exact_match");
     assert_eq!(listed["best"]["value"], 0.0);
@@ -631,20 +621,15 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
     .unwrap();
     // An epoch ends with a smaller step where its number of batches is odd.
     let more = "--run-dir run --epochs 2 --accumulate 2 --tokenizer-file mine.json --batch-tokens 1000 --cache elsewhere";
-    let output = output(path, &format!("{TINY} {flags} {more}"));
-    succeed(&output);
+    let first = notes(&output(path, &format!("{TINY} {flags} {more}")));
     assert!(path.join("run/tokenizer.json").exists() && path.join("elsewhere").is_dir());
     // A tokeniser file that has changed is noticed.
     let mut json = fs::read(path.join("mine.json")).unwrap();
     json.push(b'\n');
     fs::write(path.join("mine.json"), json).unwrap();
-    let again = super::output(path, "fit --config run/config.json --dry-run");
-    succeed(&again);
-    let said = text(&again.stderr);
-    let changed = "mine.json: has changed since the run began";
-    assert!(said.contains(changed), "{said}");
-    let batches = text(&output.stderr);
-    let batches = batches.split(" batches an epoch").next().unwrap();
+    let again = notes(&output(path, "fit --config run/config.json --dry-run"));
+    assert_has(&again, &["mine.json: has changed since the run began"]);
+    let batches = first.split(" batches an epoch").next().unwrap();
     let batches: usize = batches.rsplit(' ').next().unwrap().parse().unwrap();
     assert_eq!(
         step_losses(&path.join("run")).len(),

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::task::{COPY, SIZE};
 use super::{
-    Folder, assert_has, copy_files, fails, json, losses, output, parsed, refused, rejected, run,
-    step_losses, steps, succeed, text,
+    Folder, assert_has, copy_files, fails, json, losses, notes, output, parsed, refused, rejected,
+    run, step_losses, steps, succeed, text,
 };
 
 fn spawn(folder: &Path, line: &str) -> Child {
@@ -131,10 +131,8 @@ fn damaged_checkpoints_are_skipped() {
         std::fs::write(run.join(file), b"").unwrap();
     };
     damage(12);
-    let output = output(&folder, "resume run");
-    succeed(&output);
-    let stderr = text(&output.stderr);
-    assert_has(&stderr, &["step-12", "step 8"]);
+    let notes = notes(&output(&folder, "resume run"));
+    assert_has(&notes, &["step-12", "step 8"]);
     assert!(everything(&run, 12) == whole);
     [4, 8, 12].into_iter().for_each(damage);
     for command in ["resume", "generate", "eval"] {
@@ -152,9 +150,8 @@ fn a_run_killed_before_its_first_checkpoint_starts_again() {
     rejected(&folder, "resume run", &["has no checkpoint step-N"]);
     assert_eq!(losses(&run).len(), 13);
     std::fs::remove_file(run.join("summary.json")).unwrap();
-    let output = output(&folder, "resume run");
-    succeed(&output);
-    assert!(text(&output.stderr).contains("has no checkpoint yet"));
+    let notes = notes(&output(&folder, "resume run"));
+    assert_has(&notes, &["has no checkpoint yet"]);
     assert!(everything(&run, 12) == whole);
 }
 
@@ -305,9 +302,8 @@ fn a_run_ends_even_if_its_best_checkpoint_is_gone() {
     std::fs::remove_file(trained.join("summary.json")).unwrap();
     std::fs::remove_file(trained.join(format!("checkpoints/step-{best}/model.safetensors")))
         .unwrap();
-    let output = output(folder, "resume runs/copy-1");
-    succeed(&output);
-    assert!(text(&output.stderr).contains("warning: "));
+    let notes = notes(&output(folder, "resume runs/copy-1"));
+    assert_has(&notes, &["warning: "]);
     assert!(trained.join("summary.json").exists());
 }
 
@@ -336,10 +332,8 @@ fn wrong_edits_of_a_run_are_named_and_nothing_is_lost() {
     std::fs::rename(checkpoints.join("step-6"), checkpoints.join("step-99")).unwrap();
     let list = "{\"format\": 1, \"files\": {}}";
     std::fs::write(checkpoints.join("step-12/manifest.json"), list).unwrap();
-    let output = output(folder, resume);
-    succeed(&output);
-    let error = text(&output.stderr);
-    assert_has(&error, &["step 6", "step-12/config.json"]);
+    let notes = notes(&output(folder, resume));
+    assert_has(&notes, &["step 6", "step-12/config.json"]);
     assert_eq!(json(&trained.join("summary.json"))["steps"], 15);
 }
 
