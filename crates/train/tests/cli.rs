@@ -383,6 +383,14 @@ fn fails(output: &Output, code: i32, parts: &[&str]) {
     assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
+/// Checks that a command failed with code 2, and that the last line on stderr contains these parts.
+/// Notes may come before this line.
+#[track_caller]
+fn fails_after_notes(output: &Output, parts: &[&str]) {
+    fails(output, 2, &[]);
+    assert_has(text(&output.stderr).lines().last().unwrap(), parts);
+}
+
 /// Checks that a wrong command ends with code 2 and leaves no folder `runs`.
 ///
 /// Stdout must be empty, and stderr must be one line with all `expected` texts.

@@ -6,8 +6,8 @@ use std::process::Command;
 
 use super::task::COPY;
 use super::{
-    Folder, all_rejected, assert_has, fails, json, metrics, notes, output, parsed, rejected, rows,
-    run, succeed, text, train,
+    Folder, all_rejected, assert_has, fails, fails_after_notes, json, metrics, notes, output,
+    parsed, rejected, rows, run, succeed, text, train,
 };
 
 /// Returns the help of a command on a terminal with `columns` columns.
@@ -162,11 +162,7 @@ fn errors_name_the_flag_of_their_file() {
         // A rejected command does not create the run folder `run`, but it may create a folder of
         // caches beside it.
         let output = output(path, &format!("{line} --run-dir run"));
-        fails(&output, 2, &[]);
-        let stderr = text(&output.stderr);
-        let last = stderr.lines().last().unwrap();
-        let flag = format!("{} ", expected[0]);
-        assert!(last.contains(&flag), "{line}: {stderr:?}");
+        fails_after_notes(&output, &[&format!("{} ", expected[0])]);
         assert!(!path.join("run").exists(), "{line}");
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::text_task::{corpus, fit};
-use super::{Folder, answer, fails, output, parsed, rows, succeed, text};
+use super::{Folder, answer, fails_after_notes, output, parsed, rows, succeed, text};
 
 #[test]
 fn each_side_has_its_own_lengths_and_vocabulary() {
@@ -14,8 +14,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
     let with = |more: &str| format!("{flags} {more}");
     let config = |name: &str| -> Value { super::json(&folder.join(name).join("config.json")) };
     let sides = "--vocab-size 300,280 --max-length 90,60 --overlong cut";
-    let output = fit(folder, "sides", 2, &with(sides));
-    succeed(&output);
+    succeed(&fit(folder, "sides", 2, &with(sides)));
     let found = config("sides");
     assert_eq!(found["model"]["source_vocab_size"], 300);
     assert_eq!(found["model"]["target_vocab_size"], 280);
@@ -37,11 +36,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         --max-length x | --max-length x
         --max-length 3, | --max-length";
     for (more, expected) in rows(table) {
-        let output = fit(folder, "wrong", 2, &with(more));
-        fails(&output, 2, &[]);
-        let stderr = text(&output.stderr);
-        let last = stderr.lines().last().unwrap();
-        assert!(last.contains(expected[0]), "{more}: {stderr}");
+        fails_after_notes(&fit(folder, "wrong", 2, &with(more)), &expected);
     }
 }
 
