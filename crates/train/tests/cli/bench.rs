@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::task::TINY;
+use super::task::train_tiny;
 use super::{Folder, all_rejected, json, parsed, run, step_losses};
 
 #[test]
@@ -78,8 +78,7 @@ fn impossible_measurements_are_rejected() {
 fn fast_paths_compute_what_plain_operations_do() {
     let folder = &Folder::new();
     let losses_of = |run_dir: &str, flags: &str| -> Vec<f64> {
-        let small = format!("fit {TINY} --symbols 9 --max-length 5 --dropout 0");
-        run(folder, &format!("{small} --run-dir {run_dir} {flags}"));
+        train_tiny(folder, run_dir, &format!("--dropout 0 {flags}"));
         step_losses(&folder.join(run_dir))
     };
     let fast = losses_of("fast", "");

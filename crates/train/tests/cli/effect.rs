@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::task::{COPY, TINY};
+use super::task::{COPY, TINY, train_copy};
 use super::{Folder, all_rejected, fails, output, rows, run};
 
 #[test]
@@ -40,7 +40,7 @@ fn flags_without_an_effect_on_a_run_are_rejected() {
     fs::write(folder.join("sources"), pairs.replace('\t', " ")).unwrap();
     fs::create_dir(folder.join("copy")).unwrap();
     fs::write(folder.join("copy/config.json.77.tmp"), "").unwrap();
-    run(folder, &format!("{COPY} --run-dir copy"));
+    train_copy(folder, "copy", "");
     // What a killed process left is removed.
     assert!(!folder.join("copy/config.json.77.tmp").exists());
     run(
@@ -70,10 +70,7 @@ fn flags_without_an_effect_on_a_run_are_rejected() {
 fn hints_name_what_can_be_typed() {
     let folder = &Folder::new();
     let write = |name: &str, text: &str| fs::write(folder.join(name), text).unwrap();
-    run(
-        folder,
-        &format!("{COPY} --positions learned --run-dir copy"),
-    );
+    train_copy(folder, "copy", "--positions learned");
     fs::create_dir(folder.join("hf")).unwrap();
     write("hf/config.json", r#"{"model_type":"t5"}"#);
     write("w.safetensors", "");

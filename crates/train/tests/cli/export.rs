@@ -1,22 +1,14 @@
 //! `train export`: the Python module and the command that it prints, and the file of the web demo.
 
-use super::task::TINY;
+use super::task::train_tiny;
 use super::{Folder, all_rejected, output, parsed, run, text};
 
 #[test]
 fn export_prints_the_module_that_the_file_fits() {
     let folder = &Folder::new();
-    let sizes = "--symbols 9 --max-length 5";
-    run(
-        folder,
-        &format!("fit {TINY} {sizes} --dropout 0.2 --run-dir pre"),
-    );
-    run(
-        folder,
-        &format!(
-            "fit {TINY} {sizes} --norm post --activation gelu --weight-tying all --run-dir tied"
-        ),
-    );
+    train_tiny(folder, "pre", "--dropout 0.2");
+    let settings = "--norm post --activation gelu --weight-tying all";
+    train_tiny(folder, "tied", settings);
     // The unit tests of the printer have the details.
     for (flags, part) in [
         (
@@ -46,20 +38,12 @@ fn export_prints_the_module_that_the_file_fits() {
 #[test]
 fn an_exported_file_has_the_settings_of_its_model() {
     let folder = &Folder::new();
-    let sizes = "--symbols 9 --max-length 5";
     let settings = "--norm pre --activation gelu --dropout 0.2";
-    run(
-        folder,
-        &format!("fit {TINY} {sizes} {settings} --run-dir pre"),
-    );
-    run(
-        folder,
-        "export pre --layout torch-nn --output x.safetensors",
-    );
-    run(
-        folder,
-        &format!("import x.safetensors --run-dir again {sizes}"),
-    );
+    train_tiny(folder, "pre", settings);
+    let export = "export pre --layout torch-nn --output x.safetensors";
+    run(folder, export);
+    let import = "import x.safetensors --run-dir again --symbols 9 --max-length 5";
+    run(folder, import);
     let eval = |run_folder: &str| {
         let scores = parsed(folder, &format!("eval {run_folder} --json"));
         (scores["loss"].clone(), scores["exact_match"].clone())
@@ -73,13 +57,10 @@ fn an_exported_file_has_the_settings_of_its_model() {
 #[test]
 fn an_imported_run_without_its_weights_is_not_resumed() {
     let folder = &Folder::new();
-    run(
-        folder,
-        &format!("fit {TINY} --symbols 9 --max-length 5 --run-dir r"),
-    );
+    train_tiny(folder, "r", "");
     run(folder, "export r --output x.safetensors");
-    let import = "import x.safetensors --symbols 9 --max-length 5 --run-dir";
-    run(folder, &format!("{import} im"));
+    let import = "import x.safetensors --symbols 9 --max-length 5 --run-dir im";
+    run(folder, import);
     std::fs::remove_dir_all(folder.join("im/checkpoints")).unwrap();
     let resumed = output(folder, "resume im --steps 20");
     assert!(!resumed.status.success());
@@ -89,10 +70,7 @@ fn an_imported_run_without_its_weights_is_not_resumed() {
 #[test]
 fn export_writes_a_run_as_one_file_for_the_page() {
     let folder = &Folder::new();
-    run(
-        folder,
-        &format!("fit {TINY} --task reverse --symbols 9 --max-length 5 --run-dir r"),
-    );
+    train_tiny(folder, "r", "--task reverse");
     run(folder, "export --web r --output page.safetensors");
     // The web page of the demo reads the file with the same function.
     let bytes = std::fs::read(folder.join("page.safetensors")).unwrap();

@@ -14,17 +14,15 @@ use transformer::weights;
 #[cfg(unix)]
 use super::make_pipe;
 use super::pretrained::family;
-use super::task::{COPY, SIZE};
+use super::task::{COPY, SIZE, train_copy};
 use super::{
     Folder, assert_has, copy_files, fails, json, notes, output, rejected, run, steps, text,
 };
 
 /// Trains a small run in `runs/copy-1`, with a checkpoint every 4 steps.
 fn small(folder: &Path) {
-    run(
-        folder,
-        &format!("{COPY} --checkpoint-every 4 --keep 9 --plain"),
-    );
+    let flags = "--checkpoint-every 4 --keep 9 --plain";
+    train_copy(folder, "runs/copy-1", flags);
 }
 
 /// Goes back to the checkpoint of step 8, as if the process had been killed after step 8.
@@ -184,7 +182,7 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
         kill_process(process, Signal::CONT).unwrap();
         done.unwrap();
         // A second run is trained in the folder `run`. The first run must not change this folder.
-        run(path, &format!("{COPY} --run-dir run --plain"));
+        train_copy(path, "run", "--plain");
         let output = child.wait_with_output().unwrap();
         fails(&output, 1, &["was removed, renamed or replaced"]);
         assert_eq!(json(&path.join("run/status.json"))["status"], "finished");
@@ -275,7 +273,7 @@ fn a_named_pipe_in_a_run_is_never_waited_for() {
 #[test]
 fn no_output_replaces_a_file_of_a_run_or_is_inside_its_checkpoints() {
     let path = &Folder::new();
-    run(path, &format!("fit {COPY} --run-dir run"));
+    train_copy(path, "run", "");
     std::fs::write(path.join("lines"), "1 2\n").unwrap();
     std::fs::write(path.join("pairs.tsv"), "a b\tb a\n").unwrap();
     let weights = "run/checkpoints/step-12/model.safetensors";
@@ -320,7 +318,7 @@ fn a_signal_leaves_no_part_of_an_output() {
     use std::process::{Command, Stdio};
 
     let path = &Folder::new();
-    run(path, &format!("fit {COPY} --run-dir run"));
+    train_copy(path, "run", "");
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("train"));
     command.args(["generate", "run", "--batch-size", "1", "--output", "out"]);
     command.current_dir(path).stdin(Stdio::piped());
@@ -370,7 +368,7 @@ fn limits_of_the_system_are_errors_in_words() {
         );
         fails(&memory, 2, &["but there are 6.1 GB"]);
     }
-    run(path, &format!("fit {COPY} --run-dir run"));
+    train_copy(path, "run", "");
     let wide = "generate run 1 --beam 300000";
     for limit in ["-v 300000", "-d 10000", "-v 45000"] {
         let memory = after(path, &format!("ulimit {limit}; exec"), wide);
@@ -388,10 +386,10 @@ fn limits_of_the_system_are_errors_in_words() {
 fn a_folder_whose_name_is_not_utf_8_is_listed() {
     use std::os::unix::ffi::OsStrExt;
     let path = &Folder::new();
-    run(path, &format!("fit {COPY} --run-dir run"));
+    train_copy(path, "run", "");
     let name = std::ffi::OsStr::from_bytes(b"run-\xff");
     std::fs::rename(path.join("run"), path.join(name)).unwrap();
-    run(path, &format!("fit {COPY} --run-dir run"));
+    train_copy(path, "run", "");
     assert_eq!(run(path, "runs . --json").lines().count(), 2);
     assert_eq!(run(path, "runs .").lines().count(), 3);
 }

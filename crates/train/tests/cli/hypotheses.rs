@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::task::{COPY, TINY};
+use super::task::{TINY, train_copy};
 use super::{Folder, all_rejected, answer, objects, parsed, rejected, run, succeed};
 
 fn generate(folder: &Path, flags: &str, input: &str) -> String {
@@ -48,7 +48,7 @@ fn ngrams_are_not_repeated() {
 #[test]
 fn the_hypotheses_of_a_split_are_written() {
     let folder = &Folder::new();
-    run(folder, &format!("{COPY} --run-dir run"));
+    train_copy(folder, "run", "");
     let eval = "eval run --no-repeat-ngram 1 --hypotheses";
     let scores = parsed(folder, &format!("{eval} hyp.jsonl --json"));
     run(folder, &format!("{eval} hyp.txt"));

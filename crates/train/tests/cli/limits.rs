@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::task::{TINY, run};
+use super::task::{run, train_tiny};
 use super::text_task::{corpus, fit};
 use super::{Folder, answer, assert_has, output, parsed, succeed, text};
 
@@ -26,9 +26,8 @@ fn generate_takes_the_lengths_that_eval_takes() {
         folder,
         &format!("fit {size} --symbols 9 --max-length 5 --run-dir copy"),
     );
-    let tiny = format!("fit {TINY} --symbols 9 --max-length 5 --run-dir");
-    run(folder, &format!("{tiny} rotary --positions rotary"));
-    run(folder, &format!("{tiny} learned --positions learned"));
+    train_tiny(folder, "rotary", "--positions rotary");
+    train_tiny(folder, "learned", "--positions learned");
     let line = |length: usize| vec!["4"; length].join(" ") + "\n";
     for name in ["copy", "rotary"] {
         let evaluation = run(folder, &format!("eval {name} --eval-lengths 8 --json"));

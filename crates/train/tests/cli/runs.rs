@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::task::COPY;
+use super::task::train_copy;
 use super::*;
 
 /// Checks that seconds of training do not decrease from line to line, and that all rates are
@@ -25,7 +25,7 @@ fn check_times(lines: &[serde_json::Value]) -> f64 {
 #[test]
 fn metrics_have_the_time_of_training_over_all_processes() {
     let folder = &Folder::new();
-    super::run(folder, &format!("{COPY} --run-dir run --eval-every 4"));
+    train_copy(folder, "run", "--eval-every 4");
     let run = folder.join("run");
     let before = metrics(&run);
     assert_eq!(before.len(), 12 + 3);
@@ -61,11 +61,6 @@ fn metrics_have_the_time_of_training_over_all_processes() {
     assert!(check_times(&after) > end);
 }
 
-/// Trains a small run in `runs/NAME`.
-pub(super) fn small(folder: &Path, name: &str, flags: &str) {
-    run(folder, &format!("fit {COPY} --run-dir runs/{name} {flags}"));
-}
-
 /// Runs a command and returns each line of stdout as JSON.
 fn json_lines(folder: &Path, line: &str) -> Vec<Value> {
     objects(&run(folder, line))
@@ -95,11 +90,11 @@ fn runs_are_listed_and_compared() {
     std::fs::write(runs.join("broken/config.json"), "{").unwrap();
     #[cfg(unix)]
     std::os::unix::fs::symlink("loop", runs.join("loop")).unwrap();
-    small(folder, "a-10", "--eval-every 4");
-    small(folder, "a-2", "--eval-every 4 --seed 3");
-    small(
+    train_copy(folder, "runs/a-10", "--eval-every 4");
+    train_copy(folder, "runs/a-2", "--eval-every 4 --seed 3");
+    train_copy(
         folder,
-        "b",
+        "runs/b",
         "--eval-every 6 --warmup 7 --set execution.fused=false",
     );
     let output = output(folder, "runs");
@@ -193,7 +188,7 @@ fn runs_are_listed_and_compared() {
         "{table}"
     );
     // Runs with equal seeds are not grouped.
-    small(folder, "a-3", "--eval-every 4 --seed 3");
+    train_copy(folder, "runs/a-3", "--eval-every 4 --seed 3");
     let compared = &json_lines(folder, "compare --json runs/a-10 runs/a-2 runs/a-3")[0];
     assert_eq!(compared["groups"][0]["runs"], json!(["a-10", "a-2"]));
     assert_eq!(compared["groups"][1]["runs"], json!(["a-3"]));
@@ -202,8 +197,8 @@ fn runs_are_listed_and_compared() {
 #[test]
 fn the_latest_run_is_named_so() {
     let folder = &Folder::new();
-    small(folder, "one", "");
-    small(folder, "two", "");
+    train_copy(folder, "runs/one", "");
+    train_copy(folder, "runs/two", "");
     run(folder, "resume latest --steps 14");
     assert!(folder.join("runs/two/checkpoints/step-14").exists());
     run(folder, "resume runs/one --steps 15");
@@ -240,7 +235,7 @@ fn a_summary_says_where_the_run_comes_from() {
     git(&["commit", "-q", "-m", "first"]);
     git(&["tag", "v1"]);
     let head = git(&["rev-parse", "HEAD"]);
-    small(folder, "run", "");
+    train_copy(folder, "runs/run", "");
     let run = folder.join("runs/run");
     let summary = json(&run.join("summary.json"));
     assert_eq!(summary["git_revision"], head);

@@ -1,5 +1,7 @@
 //! The tasks of `train fit`.
 
+use std::path::Path;
+
 pub(crate) use super::run;
 use super::{Folder, all_rejected, answer, fails, json, succeed};
 
@@ -13,6 +15,17 @@ pub const SIZE: &str = "--batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers
 /// Flags of a run of the copy task that takes at most a second.
 pub const COPY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1 \
     --symbols 9 --max-length 5 --dropout 0.1";
+
+/// Trains a small model on sequences of at most 5 of 9 symbols, in the folder `run_dir`.
+pub fn train_tiny(folder: &Path, run_dir: &str, flags: &str) {
+    let line = format!("fit {TINY} --symbols 9 --max-length 5 --run-dir {run_dir} {flags}");
+    run(folder, &line);
+}
+
+/// Trains a run of the copy task with the flags of [`COPY`], in the folder `run_dir`.
+pub fn train_copy(folder: &Path, run_dir: &str, flags: &str) {
+    run(folder, &format!("fit {COPY} --run-dir {run_dir} {flags}"));
+}
 
 #[test]
 fn every_task_trains_and_generates() {

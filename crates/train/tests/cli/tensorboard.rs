@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::plot::{small_run, trained};
 use super::report::data;
-use super::runs::small;
+use super::task::train_copy;
 use super::{Folder, parsed, step_losses};
 
 /// Returns the values of a tag in the event files of a run.
@@ -27,7 +27,7 @@ fn values(run: &Path, tag: &str) -> Vec<f32> {
 fn event_files_for_tensorboard_have_each_step_once() {
     let folder = &Folder::new();
     let run = folder.join("runs/run");
-    small(folder, "run", "--eval-every 6");
+    train_copy(folder, "runs/run", "--eval-every 6");
     assert!(values(&run, "train/loss").is_empty());
     // A run that is resumed with the flag gets the events of all its steps. It then goes on writing
     // them without the flag.

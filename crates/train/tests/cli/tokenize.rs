@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::task::TINY;
+use super::task::train_tiny;
 use super::text_task::{corpus, fit};
 use super::{Folder, answer, assert_has, fails, output, rejected, run, succeed, text};
 
@@ -104,7 +104,6 @@ fn texts_survive_a_round_trip() {
 #[test]
 fn runs_on_symbols_have_no_tokeniser() {
     let folder = &Folder::new();
-    let fit = format!("fit {TINY} --symbols 9 --max-length 5 --run-dir copy");
-    run(folder, &fit);
+    train_tiny(folder, "copy", "");
     rejected(folder, "tokenize copy", &["TOKENIZER copy"]);
 }

@@ -114,10 +114,8 @@ fn small_run(more: &str) -> (Folder, PathBuf) {
 
 fn run_of(flags: &str) -> (Folder, PathBuf) {
     let folder = Folder::new();
-    run(
-        &folder,
-        &format!("{flags} --checkpoint-every 4 --run-dir run"),
-    );
+    let more = "--checkpoint-every 4 --run-dir run";
+    run(&folder, &format!("{flags} {more}"));
     let run = folder.join("run");
     (folder, run)
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::pretrained::family;
-use super::task::COPY;
-use super::{Folder, copy_files, json, run, train};
+use super::task::train_copy;
+use super::{Folder, copy_files, json, train};
 
 /// A text that would colour, clear and rename a terminal, and begin a line of its own.
 const HOSTILE: &str = "x\u{1b}[31m\u{9b}2J\u{7}\u{7f}\u{1b}]0;y\u{9c}\r\nINJECTED: ";
@@ -77,11 +77,8 @@ presets RUN";
 #[test]
 fn no_output_has_the_control_characters_of_a_hostile_run() {
     let folder = &Folder::new();
-    run(
-        folder,
-        &format!("fit {COPY} --eval-lengths 2,4 --run-dir run"),
-    );
-    run(folder, &format!("fit {COPY} --seed 7 --run-dir other"));
+    train_copy(folder, "run", "--eval-lengths 2,4");
+    train_copy(folder, "other", "--seed 7");
     let path = folder.join(HOSTILE);
     fs::rename(folder.join("run"), &path).unwrap();
     let check_all = || {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::task::TINY;
+use super::task::train_tiny;
 use super::{Folder, all_rejected, assert_has, parsed, rejected, run};
 
 /// Returns the path of a file that PyTorch wrote, from the fixtures of the crate `transformer`.
@@ -29,7 +29,7 @@ fn evaluation(folder: &Path, run_dir: &str) -> Value {
 fn a_trained_model_survives_export_and_import() {
     let folder = &Folder::new();
     let task = "--symbols 9 --max-length 5";
-    run(folder, &format!("fit {TINY} {task} --run-dir trained"));
+    train_tiny(folder, "trained", "");
     let trained = evaluation(folder, "trained");
     for (layout, flags) in [
         ("torch-nn", "--heads 2 --norm pre"),
@@ -217,8 +217,7 @@ fn unusable_weights_are_rejected() {
     assert_eq!(names.len(), 2, "{names:?}");
     run(folder, &format!("{import} --allow-unused"));
 
-    let gated = "--symbols 9 --max-length 5 --activation swiglu --run-dir gated";
-    run(folder, &format!("fit {TINY} {gated}"));
+    train_tiny(folder, "gated", "--activation swiglu");
     let export = "export gated --layout torch-nn --output y";
     rejected(
         folder,
@@ -246,10 +245,7 @@ fn names_cannot_write_to_the_terminal() {
 #[test]
 fn int8_weights_are_almost_as_good() {
     let folder = &Folder::new();
-    run(
-        folder,
-        &format!("fit {TINY} --symbols 9 --max-length 5 --run-dir trained"),
-    );
+    train_tiny(folder, "trained", "");
     let exact = evaluation(folder, "trained");
     let rounded = evaluation(folder, "trained --int8");
     let loss = |line: &Value| line["loss"].as_f64().unwrap();
@@ -271,13 +267,12 @@ fn int8_weights_are_almost_as_good() {
 #[test]
 fn int8_files_give_what_the_flag_gives() {
     let folder = &Folder::new();
-    let task = "--symbols 9 --max-length 5";
-    run(folder, &format!("fit {TINY} {task} --run-dir trained"));
+    train_tiny(folder, "trained", "");
     let export = "export trained --dtype int8 --output small.safetensors";
     run(folder, export);
     assert!(run(folder, "inspect small.safetensors").contains("int8"));
-    let import = "import small.safetensors --run-dir small";
-    run(folder, &format!("{import} {task}"));
+    let import = "import small.safetensors --run-dir small --symbols 9 --max-length 5";
+    run(folder, import);
     let small = evaluation(folder, "small");
     assert_eq!(small, evaluation(folder, "trained --int8"));
     assert_eq!(small, evaluation(folder, "small --int8"));
