@@ -422,8 +422,8 @@ fn rejected(folder: &Path, line: &str, expected: &[&str]) {
     );
 }
 
-/// Returns the rows of a table of wrong command lines: a command line, and what its error must
-/// name. In a line of the table, each ` | ` is followed by a part of the error.
+/// Returns the rows of a table: a command line, and what its output or its error must contain. In a
+/// line of the table, each ` | ` is followed by such a part.
 fn rows(table: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
     let lines = table.lines().map(str::trim);
     lines.filter(|line| !line.is_empty()).map(|line| {

@@ -1,7 +1,7 @@
 //! `train export`: the Python module and the command that it prints, and the file of the web demo.
 
 use super::task::train_tiny;
-use super::{Folder, all_rejected, output, parsed, run, text};
+use super::{Folder, all_rejected, assert_has, output, parsed, rows, run, text};
 
 #[test]
 fn export_prints_the_module_that_the_file_fits() {
@@ -10,19 +10,13 @@ fn export_prints_the_module_that_the_file_fits() {
     let settings = "--norm post --activation gelu --weight-tying all";
     train_tiny(folder, "tied", settings);
     // The unit tests of the printer have the details.
-    for (flags, part) in [
-        (
-            "pre --layout torch-nn",
-            "nn.Transformer(d_model=16, nhead=2,",
-        ),
-        (
-            "tied --layout torch-nn --no-positions",
-            "model[\"generator\"].weight = model[\"tgt_tok_emb\"]",
-        ),
-        ("pre --layout labml", "MultiHeadAttention(2, 16, 0.2)"),
-    ] {
+    let table = r#"
+        pre --layout torch-nn | nn.Transformer(d_model=16, nhead=2,
+        tied --layout torch-nn --no-positions | model["generator"].weight = model["tgt_tok_emb"]
+        pre --layout labml | MultiHeadAttention(2, 16, 0.2)"#;
+    for (flags, parts) in rows(table) {
         let printed = run(folder, &format!("export {flags} --output x --force"));
-        assert!(printed.contains(part), "{flags}: {printed}");
+        assert_has(&printed, &parts);
     }
     let native = run(folder, "export pre --layout native --output x --force");
     assert_eq!(native.lines().count(), 1, "{native}");

@@ -8,7 +8,8 @@ use training::config::RunConfig;
 use training::run::RunFolder;
 
 use super::{
-    Folder, all_rejected, assert_has, fails, notes, output, refused, rejected, succeed, text, train,
+    Folder, all_rejected, assert_has, fails, notes, output, refused, rejected, rows, succeed, text,
+    train,
 };
 
 /// Trains a run with two layers and two heads, once for all tests, and returns its folder.
@@ -69,34 +70,22 @@ fn a_run_has_all_its_plots() {
     let folder = &Folder::new();
     let run = trained().to_str().unwrap();
     let paths = plot(folder, &[run, "--output", "new/here"]);
-    let found = paths.iter().zip([
-        ("loss", "Loss, run trained"),
-        ("accuracy", "Accuracy on the validation split, run trained"),
-        ("learning_rate", "Learning rate, run trained"),
-        ("gradient_norm", "Gradient norm, run trained"),
-        ("throughput", "Throughput, run trained"),
-        (
-            "lengths",
-            "Exact match by length, run trained, step 30, test split",
-        ),
-        (
-            "attention-encoder",
-            "Encoder self-attention, run trained, step 30",
-        ),
-        (
-            "attention-decoder",
-            "Decoder self-attention, run trained, step 30",
-        ),
-        (
-            "attention-cross",
-            "Cross-attention from decoder to source, run trained, step 30",
-        ),
-    ]);
+    let table = "
+        loss | Loss, run trained
+        accuracy | Accuracy on the validation split, run trained
+        learning_rate | Learning rate, run trained
+        gradient_norm | Gradient norm, run trained
+        throughput | Throughput, run trained
+        lengths | Exact match by length, run trained, step 30, test split
+        attention-encoder | Encoder self-attention, run trained, step 30
+        attention-decoder | Decoder self-attention, run trained, step 30
+        attention-cross | Cross-attention from decoder to source, run trained, step 30";
     assert_eq!(paths.len(), 9);
-    for (path, (name, title)) in found {
+    for (path, (name, title)) in paths.iter().zip(rows(table)) {
         assert_eq!(path, &format!("new/here/{name}.svg"));
         let svg = svg(folder, path);
-        assert!(svg.contains(&format!("<title>{title}</title>")), "{title}");
+        let title = format!("<title>{}</title>", title[0]);
+        assert!(svg.contains(&title), "{title}");
         let maps = if name.contains("attention") { 4 } else { 0 };
         assert_eq!(svg.matches("\nlayer ").count(), maps, "{path}");
     }

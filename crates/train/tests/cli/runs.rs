@@ -141,18 +141,15 @@ fn runs_are_listed_and_compared() {
     let summary = super::json(&runs.join("b/summary.json"));
     assert_eq!(b["metrics"]["test_exact_match"], summary["exact_match"]);
     assert_eq!(b["seconds"], summary["train_seconds"]);
-    for (line, expected) in [
-        (
-            "runs runs/broken",
-            "RUN runs/broken/config.json: is not JSON",
-        ),
-        ("runs runs/cache", "DIR runs/cache: has no run"),
-        ("runs --sort size", "changed, name"),
-        ("compare runs/b", "RUN"),
-        ("compare runs/b latest", "RUN runs/b: is named twice"),
-        ("compare runs/b runs/none", "RUN runs/none: does not exist"),
-    ] {
-        rejected(folder, line, expected);
+    let table = "
+        runs runs/broken | RUN runs/broken/config.json: is not JSON
+        runs runs/cache | DIR runs/cache: has no run
+        runs --sort size | changed, name
+        compare runs/b | RUN
+        compare runs/b latest | RUN runs/b: is named twice
+        compare runs/b runs/none | RUN runs/none: does not exist";
+    for (line, expected) in rows(table) {
+        rejected(folder, line, expected[0]);
     }
 
     // Runs that differ only in the seed share a column.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::task::train_tiny;
-use super::{Folder, all_rejected, assert_has, parsed, rejected, run};
+use super::{Folder, all_rejected, assert_has, parsed, rejected, rows, run};
 
 /// Returns the path of a file that PyTorch wrote, from the fixtures of the crate `transformer`.
 fn fixture(name: &str) -> String {
@@ -107,29 +107,13 @@ fn a_pytorch_file_is_converted_to_the_native_layout() {
 #[test]
 fn inspect_lists_the_contents_of_files() {
     let folder = &Folder::new();
-    for (file, flags, parts) in [
-        (
-            "paper_checkpoint.pt",
-            "",
-            [
-                "model.module.decoder.layers.0.self_attn.w_q.weight",
-                "[12, 12]",
-                "layout paper",
-            ],
-        ),
-        ("paper_pair.pt", "", ["--entry", "student", "teacher"]),
-        (
-            "paper_pair.pt",
-            "--entry teacher",
-            ["layout paper", "entry teacher", "[12, 12]"],
-        ),
-        (
-            "evil_system.pt",
-            "",
-            ["posix.system", "not executed", "other"],
-        ),
-    ] {
-        let text = run(folder, &format!("inspect {} {flags}", fixture(file)));
+    let table = "
+        paper_checkpoint.pt | model.module.decoder.layers.0.self_attn.w_q.weight | [12, 12] | layout paper
+        paper_pair.pt | --entry | student | teacher
+        paper_pair.pt --entry teacher | layout paper | entry teacher | [12, 12]
+        evil_system.pt | posix.system | not executed | other";
+    for (line, parts) in rows(table) {
+        let text = run(folder, &format!("inspect {}{line}", fixture("")));
         assert_has(&text, &parts);
     }
 }
@@ -164,21 +148,14 @@ fn hugging_faces_configuration_is_read() {
     let settings = [r#""n_heads":3"#, r#""activation":"gelu""#, r#""pad_id":5"#];
     assert_has(&report, &settings);
     let import = "import model.safetensors --output more.safetensors";
-    for (said, wrong, expected) in [
-        ("\"d_model\": 12", "\"d_model\": 13", "d_model 12"),
-        (
-            "\"dropout\": 0.0",
-            "\"dropout\": 0.0, \"normalize_before\": true",
-            "normalize_before",
-        ),
-        (
-            "encoder_attention_heads\": 3",
-            "encoder_attention_heads\": 2",
-            "attention_heads 3",
-        ),
-    ] {
-        std::fs::write(folder.join("config.json"), config.replacen(said, wrong, 1)).unwrap();
-        rejected(folder, import, &["config.json", expected]);
+    let table = r#"
+        "d_model": 12 | "d_model": 13 | d_model 12
+        "dropout": 0.0 | "dropout": 0.0, "normalize_before": true | normalize_before
+        encoder_attention_heads": 3 | encoder_attention_heads": 2 | attention_heads 3"#;
+    for (said, row) in rows(table) {
+        let wrong = config.replacen(said, row[0], 1);
+        std::fs::write(folder.join("config.json"), wrong).unwrap();
+        rejected(folder, import, &["config.json", row[1]]);
     }
 }
 
