@@ -103,67 +103,39 @@ fn each_flag_has_its_field() {
 #[test]
 fn wrong_values_are_named_by_their_flags() {
     let error = |flags| describe_usage(&config(flags).unwrap_err());
-    let limit = "--max-length 10001: must be at most what the model can take (10000)";
-    assert_eq!(error("--max-length 10001"), limit);
-    assert_eq!(
-        error("--max-length 0"),
-        "--max-length 0: must be at least 1"
-    );
-    assert_eq!(
-        error("--min-length 18"),
-        "--min-length 18: must be at most --max-length (17)"
-    );
-    assert_eq!(error("--beam 0"), "--beam 0: must be at least 1");
-    assert_eq!(
-        error("--beam 2 --n-best 3"),
-        "--n-best 3: must be at most --beam (2)"
-    );
+    let table = r#"
+        --max-length 10001 | --max-length 10001: must be at most what the model can take (10000)
+        --max-length 0 | --max-length 0: must be at least 1
+        --min-length 18 | --min-length 18: must be at most --max-length (17)
+        --beam 0 | --beam 0: must be at least 1
+        --beam 2 --n-best 3 | --n-best 3: must be at most --beam (2)
+        --beam 2 --alpha -1 | --alpha -1: must be a number from 0 to 10
+        --alpha 1 | --alpha 1: needs --beam
+        --beam 2 --length-penalty none --alpha 1 | --alpha 1: needs --length-penalty gnmt or power
+        --length-penalty gnmt | --length-penalty gnmt: needs --beam
+        --sample --top-k 0 | --top-k 0: must be at least 1
+        --sample --top-p 1.5 | --top-p 1.5: must be above 0 and at most 1
+        --forbid 33 | --forbid "33": must be one of 1 to 32"#;
+    for line in table.lines().skip(1) {
+        let (flags, expected) = line.trim().split_once(" | ").unwrap();
+        assert_eq!(error(flags), expected);
+    }
     assert!(error("--n-best 2").ends_with("use a beam, or sampling"));
-    assert_eq!(
-        error("--beam 2 --alpha -1"),
-        "--alpha -1: must be a number from 0 to 10"
-    );
-    assert_eq!(error("--alpha 1"), "--alpha 1: needs --beam");
-    let other = "--beam 2 --length-penalty none --alpha 1";
-    assert_eq!(
-        error(other),
-        "--alpha 1: needs --length-penalty gnmt or power"
-    );
-    assert_eq!(
-        error("--length-penalty gnmt"),
-        "--length-penalty gnmt: needs --beam"
-    );
-    assert_eq!(error("--sample --top-k 0"), "--top-k 0: must be at least 1");
-    assert_eq!(
-        error("--sample --top-p 1.5"),
-        "--top-p 1.5: must be above 0 and at most 1"
-    );
-    assert_eq!(
-        error("--forbid 33"),
-        "--forbid \"33\": must be one of 1 to 32"
-    );
 }
 
 #[test]
 fn searches_beyond_any_memory_are_rejected() {
-    let error = |flags: String| describe_usage(&config(&flags).unwrap_err());
-    let huge = usize::MAX;
-    for value in [huge, 1_000_000_000] {
-        let beam = error(format!("--beam {value}"));
-        assert!(
-            beam.starts_with(&format!("--beam {value}: must be at most")),
-            "{beam}"
-        );
-        let samples = error(format!("--sample --n-best {value}"));
-        assert!(
-            samples.starts_with(&format!("--n-best {value}: must be")),
-            "{samples}"
-        );
-        let batch = error(format!("--batch-size {value}"));
-        assert!(
-            batch.starts_with(&format!("--batch-size {value}: must be")),
-            "{batch}"
-        );
+    for value in [usize::MAX, 1_000_000_000] {
+        for (before, flag, expected) in [
+            ("", "--beam", "must be at most"),
+            ("--sample", "--n-best", "must be"),
+            ("", "--batch-size", "must be"),
+        ] {
+            let error = config(&format!("{before} {flag} {value}")).unwrap_err();
+            let error = describe_usage(&error);
+            let expected = format!("{flag} {value}: {expected}");
+            assert!(error.starts_with(&expected), "{error}");
+        }
     }
 }
 
