@@ -136,3 +136,6 @@ struct Tutorial;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+#[cfg(test)]
+mod tests;

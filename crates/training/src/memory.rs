@@ -212,6 +212,7 @@ impl TrainingMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_has;
 
     fn limits(length: usize) -> Limits {
         Limits {
@@ -285,10 +286,7 @@ mod tests {
         let check = |total, free| memory.check(&config, machine(total, free));
         assert_eq!(check(6_000_000_000, 5_500_000_000), Ok(None));
         let warning = check(6_000_000_000, 4_900_000_000).unwrap().unwrap();
-        assert!(
-            warning.contains("about 5.0 GB") && warning.contains("4.9 GB"),
-            "{warning}"
-        );
+        assert_has(&warning, &["about 5.0 GB", "4.9 GB"]);
         let error = check(2_000_000_000, 0).unwrap_err().to_string();
         let expected = "optimization.batch_size 64: a step takes about 5.0 GB, but there are 2.0 GB: at most about 16 fit";
         assert!(error.starts_with(expected), "{error}");
@@ -296,11 +294,9 @@ mod tests {
             processes: 2,
             ..machine(2_000_000_000, 0)
         };
-        let error = memory.check(&config, of_two).unwrap_err().to_string();
-        assert!(
-            error.contains("there are 2.0 GB for each of 2 processes: at most about 16 fit"),
-            "{error}"
-        );
+        let error = memory.check(&config, of_two).unwrap_err();
+        let expected = "there are 2.0 GB for each of 2 processes: at most about 16 fit";
+        assert_has(&error, &[expected]);
         let error = check(900_000_000, 0).unwrap_err().to_string();
         assert!(
             error.starts_with("model.d_model 64: training the model takes about 1.0 GB"),

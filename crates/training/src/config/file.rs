@@ -139,6 +139,7 @@ mod tests {
     use super::*;
     use crate::data::synthetic::SequenceConfig;
     use crate::data::{DataConfig, Sides};
+    use crate::tests::assert_has;
 
     fn read_text(name: &str, text: &str) -> Result<RunConfig, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -203,15 +204,9 @@ mod tests {
         };
         assert_eq!(text.max_length, expected);
         let error = read("max_length = 'x'").unwrap_err();
-        assert!(
-            error.contains("data.max_length \"x\": must be a whole number"),
-            "{error}"
-        );
+        assert_has(&error, &["data.max_length \"x\": must be a whole number"]);
         let error = read("max_length = { sauce = 7 }").unwrap_err();
-        assert!(
-            error.contains("data.max_length.sauce: is not a setting"),
-            "{error}"
-        );
+        assert_has(&error, &["data.max_length.sauce: is not a setting"]);
     }
 
     #[test]
@@ -240,15 +235,12 @@ mod tests {
             let is_toml = text.contains('=');
             let name = if is_toml { "a.TOML" } else { "a.json" };
             let error = read_text(name, text.trim()).unwrap_err();
-            assert!(error.contains(message), "{error}");
+            assert_has(&error, &[message]);
             assert_eq!(error.lines().count(), 1, "{error}");
         }
         let error = read_text("a.toml", "seed = 1\nseed = 2").unwrap_err();
-        assert!(error.contains("line 2: duplicate key \"seed\""), "{error}");
-        let error = read(Path::new("no/such.toml")).unwrap_err().to_string();
-        assert!(
-            error.contains("config no/such.toml: cannot be read"),
-            "{error}"
-        );
+        assert_has(&error, &["line 2: duplicate key \"seed\""]);
+        let error = read(Path::new("no/such.toml")).unwrap_err();
+        assert_has(&error, &["config no/such.toml: cannot be read"]);
     }
 }

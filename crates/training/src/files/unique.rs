@@ -82,6 +82,7 @@ impl<'de> Visitor<'de> for UniqueVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_has;
 
     #[test]
     fn a_key_is_read_once() {
@@ -93,12 +94,7 @@ mod tests {
             r#"[{"b": {"a": 1, "c": 2, "a": 3}}]"#,
         ] {
             let error = serde_json::from_str::<Unique>(text).err().unwrap();
-            assert!(
-                error
-                    .to_string()
-                    .contains("the key \"a\" is there twice at line 1"),
-                "{error}"
-            );
+            assert_has(&error, &["the key \"a\" is there twice at line 1"]);
         }
     }
 }

@@ -68,6 +68,7 @@ pub(super) fn next_free(parent: &Path, name: &str) -> Result<PathBuf, UsageError
 mod tests {
     use super::*;
     use crate::run::lock::lock;
+    use crate::tests::assert_has;
 
     #[test]
     fn runs_are_numbered() {
@@ -96,14 +97,8 @@ mod tests {
         fs::write(path.join("config.json.123.tmp"), "").unwrap();
         assert_eq!(claim(&path).unwrap(), path);
         fs::write(path.join("notes"), "").unwrap();
-        assert!(
-            claim(&path)
-                .unwrap_err()
-                .to_string()
-                .contains("is not empty")
-        );
+        assert_has(&claim(&path).unwrap_err(), &["is not empty"]);
         fs::write(path.join(CONFIG), "").unwrap();
-        let error = claim(&path).unwrap_err().to_string();
-        assert!(error.contains("already holds a run"), "{error}");
+        assert_has(&claim(&path).unwrap_err(), &["already holds a run"]);
     }
 }

@@ -100,6 +100,7 @@ impl SingleFileRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_has;
 
     fn small() -> (RunConfig, Transformer) {
         let mut config = RunConfig::of_preset("sort").unwrap();
@@ -155,10 +156,7 @@ mod tests {
             "has settings that cannot be used: model.n_heads 3: must be a divisor of --d-model (8)"
         );
         let unknown = with(|json| json["data"]["task"] = "guess".into());
-        assert!(
-            unknown.contains("data.task \"guess\" is not a task"),
-            "{unknown}"
-        );
+        assert_has(&unknown, &["data.task \"guess\" is not a task"]);
     }
 
     #[test]

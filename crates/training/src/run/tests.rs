@@ -14,6 +14,7 @@ use super::checkpoint::{
 use super::folder::RunFolder;
 use super::state::{Best, TrainingState};
 use crate::config::{BestBy, RunConfig};
+use crate::tests::assert_has;
 
 fn save(config: &RunConfig, path: &Path, step: usize, seed: u64) {
     let model = config.model.init_seeded(seed, &Device::flex()).unwrap();
@@ -126,12 +127,10 @@ fn errors_say_whether_checkpoints_are_missing_or_damaged() {
     for step in ["step-9", "step-10"] {
         fs::write(checkpoints.join(step).join(MODEL), "x").unwrap();
     }
-    let error = error_of(&path);
-    assert!(error.contains("model.safetensors: "), "{error}");
+    assert_has(&error_of(&path), &["model.safetensors: "]);
     fs::remove_dir_all(&checkpoints).unwrap();
-    let error = error_of(&path);
     let expected = "checkpoints: has no checkpoint step-N; train again, or wait for the first";
-    assert!(error.contains(expected), "{error}");
+    assert_has(&error_of(&path), &[expected]);
     fs::write(&checkpoints, "x").unwrap();
     let error = error_of(&path);
     assert!(error.ends_with("checkpoints: is not a folder"), "{error}");
@@ -158,14 +157,10 @@ fn the_selected_checkpoint_is_read() {
         "{error}"
     );
     let error = load_selected(&path, "average:3").err().unwrap();
-    assert!(error.contains("has 2 checkpoints, fewer than 3"), "{error}");
+    assert_has(&error, &["has 2 checkpoints, fewer than 3"]);
     for wrong in ["", "first", "average:0", "average:", "mean:2", "-1"] {
-        assert!(
-            load_selected(&path, wrong)
-                .err()
-                .unwrap()
-                .contains("must be best, last")
-        );
+        let error = load_selected(&path, wrong).err().unwrap();
+        assert_has(&error, &["must be best, last"]);
     }
 }
 
@@ -173,30 +168,26 @@ fn the_selected_checkpoint_is_read() {
 fn folders_without_a_run_say_what_is_missing() {
     let (parent, path) = run();
     let none = error_of(&parent.path().join("none"));
-    assert!(
-        none.contains("none: does not exist; name the folder"),
-        "{none}"
-    );
-    assert!(error_of(parent.path()).contains("has no config.json"));
+    assert_has(&none, &["none: does not exist; name the folder"]);
+    assert_has(&error_of(parent.path()), &["has no config.json"]);
     let config = path.join("config.json");
-    let error = error_of(&config);
-    assert!(error.contains("config.json: is not a folder"), "{error}");
+    assert_has(&error_of(&config), &["config.json: is not a folder"]);
 
     let json = fs::read_to_string(&config).unwrap();
     let (half, other) = (&json[..json.len() / 2], json.replace("copy", "fly"));
     for broken in ["", "{}", "[1", "[1]", half, &other] {
         fs::write(&config, broken).unwrap();
         let error = error_of(&path);
-        assert!(error.contains("config.json: "), "{error}");
+        assert_has(&error, &["config.json: "]);
         assert_eq!(error.lines().count(), 1, "{error}");
     }
     fs::write(&config, json.replace("\"n_heads\": 2", "\"n_heads\": 3")).unwrap();
-    assert!(error_of(&path).contains("model.n_heads 3"));
+    assert_has(&error_of(&path), &["model.n_heads 3"]);
 
     fs::write(&config, json).unwrap();
     assert!(load(&path).is_ok());
     fs::remove_dir_all(path.join("checkpoints")).unwrap();
-    assert!(error_of(&path).contains("checkpoints: has no checkpoint"));
+    assert_has(&error_of(&path), &["checkpoints: has no checkpoint"]);
 }
 
 #[test]
@@ -213,19 +204,15 @@ fn models_of_other_runs_are_rejected() {
         let field = |value| format!("\"{name}\": {value}");
         assert!(json.contains(&field(value)), "{json}");
         fs::write(&config, json.replace(&field(value), &field(other))).unwrap();
-        let error = error_of(&path);
         let differs = format!("was made with model.{name} {value}, but");
-        assert!(error.contains(&differs), "{error}");
+        assert_has(&error_of(&path), &[&differs]);
         // This saves a checkpoint with the changed configuration and the old parameters. The
         // checkpoint no longer differs from `config.json`, but the parameters do not fit the
         // changed model.
         let changed: RunConfig = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
         save_parameters(&changed, &path, 11, &fresh);
-        let error = error_of(&path);
-        assert!(
-            error.contains("model.safetensors: does not fit the model of config.json: "),
-            "{error}"
-        );
+        let expected = "model.safetensors: does not fit the model of config.json: ";
+        assert_has(&error_of(&path), &[expected]);
         fs::remove_dir_all(path.join("checkpoints/step-11")).unwrap();
     }
     fs::write(&config, &json).unwrap();
@@ -235,18 +222,15 @@ fn models_of_other_runs_are_rejected() {
     let name = "decoder.layers.0.feed_forward.w_1.bias";
     parameters.insert(name.into(), TensorData::from([1.0, f32::NAN, 2.0]));
     save_parameters(&config, &path, 11, &weights::to_bytes(&parameters).unwrap());
-    let error = error_of(&path);
-    assert!(
-        error.contains(&format!("tensor {name} has numbers that are not finite")),
-        "{error}"
-    );
+    let expected = format!("tensor {name} has numbers that are not finite");
+    assert_has(&error_of(&path), &[&expected]);
     save_parameters(
         &config,
         &path,
         12,
         b"something else, under a right checksum",
     );
-    assert!(error_of(&path).contains("is not a whole safetensors file"));
+    assert_has(&error_of(&path), &["is not a whole safetensors file"]);
 }
 
 #[test]
@@ -254,11 +238,8 @@ fn an_average_of_no_checkpoints_is_an_error() {
     let (_parent, path) = run();
     let config: RunConfig = serde_json::from_slice(&fs::read(path.join(CONFIG)).unwrap()).unwrap();
     let none = CheckpointSelector::Average(0);
-    let error = load_model(&path, &config, none, &Device::flex())
-        .err()
-        .unwrap();
-    let error = error.to_string();
-    assert!(error.contains("at least one checkpoint"), "{error}");
+    let loaded = load_model(&path, &config, none, &Device::flex());
+    assert_has(&loaded.err().unwrap(), &["at least one checkpoint"]);
 }
 
 #[test]
@@ -293,9 +274,8 @@ fn settings_that_the_checkpoint_depends_on_are_fixed() {
         ("execution.fused", json!(false)),
         ("execution.loss_chunk", json!(9)),
     ] {
-        let error = load(&[(setting, value)]).unwrap_err();
         let expected = format!("step-10/config.json: was made with {setting} ");
-        assert!(error.contains(&expected), "{error}");
+        assert_has(&load(&[(setting, value)]).unwrap_err(), &[&expected]);
     }
     let free = [
         ("optimization.steps", json!(9)),
@@ -346,9 +326,6 @@ fn flipped_bits_are_detected() {
         fs::write(&model, bytes).unwrap();
         assert_eq!(load(&path).unwrap().step, 9, "byte {place}");
         let error = load_selected(&path, "10").err().unwrap();
-        assert!(
-            error.contains("model.safetensors differs from its SHA-256"),
-            "{error}"
-        );
+        assert_has(&error, &["model.safetensors differs from its SHA-256"]);
     }
 }

@@ -3,6 +3,7 @@ use std::fs;
 use super::*;
 use crate::run::layout::{METRICS, STATUS};
 use crate::run::records::StepMetrics;
+use crate::tests::assert_has;
 
 #[test]
 fn a_run_folder_cannot_be_the_folder_of_caches() {
@@ -22,7 +23,7 @@ fn a_run_folder_cannot_be_the_folder_of_caches() {
     assert_eq!(RunFolder::check(None, &caches), Ok(()));
     fs::create_dir_all(path.join("something")).unwrap();
     let error = RunFolder::check(Some(&path), &caches).unwrap_err();
-    assert!(error.to_string().contains("run: is not empty"), "{error}");
+    assert_has(&error, &["run: is not empty"]);
 }
 
 #[test]
@@ -73,8 +74,7 @@ fn links_in_a_run_lead_nowhere() {
                 fs::write(&other, "mine").unwrap();
             }
             symlink(&other, &file).unwrap();
-            let error = RunFolder::open(&path).map(|_| ()).unwrap_err().to_string();
-            assert!(error.contains(what), "{error}");
+            assert_has(&RunFolder::open(&path).err().unwrap(), &[what]);
             fs::remove_file(&file).unwrap();
         }
         assert!(other.is_dir() || fs::read(&other).unwrap() == b"mine");
@@ -88,8 +88,8 @@ fn links_in_a_run_lead_nowhere() {
     fs::create_dir(&new).unwrap();
     fs::write(&other, "mine").unwrap();
     symlink(&other, new.join(LOCK)).unwrap();
-    let error = RunFolder::create(Some(&new), &RunConfig::copy()).map(|_| ());
-    assert!(error.unwrap_err().to_string().contains("and not a link"));
+    let created = RunFolder::create(Some(&new), &RunConfig::copy());
+    assert_has(&created.err().unwrap(), &["and not a link"]);
     assert_eq!(fs::read(&other).unwrap(), b"mine");
 }
 

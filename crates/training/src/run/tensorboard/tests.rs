@@ -1,5 +1,6 @@
 use super::*;
 use crate::run::StepMetrics;
+use crate::tests::assert_has;
 
 fn metrics(step: usize) -> StepMetrics {
     StepMetrics {
@@ -74,10 +75,6 @@ fn a_resumed_run_has_each_step_once() {
 fn a_file_that_cannot_be_written_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let mut board = TensorBoard::new(&folder.path().join("none"));
-    let error = board.event(begin(0));
-    let error = format!("{:#}", error.unwrap_err());
-    assert!(
-        error.contains("cannot write") && error.contains("tfevents"),
-        "{error}"
-    );
+    let error = format!("{:#}", board.event(begin(0)).unwrap_err());
+    assert_has(&error, &["cannot write", "tfevents"]);
 }

@@ -5,6 +5,7 @@ use flate2::write::GzEncoder;
 
 use super::*;
 use crate::data::parallel::fingerprints::fingerprints;
+use crate::tests::assert_has;
 
 /// Creates a corpus of files with these names and contents. Keep the returned folder as long as you
 /// use the corpus, because dropping the folder deletes the files.
@@ -62,10 +63,8 @@ fn a_file_of_pairs_with_a_file_of_targets_does_not_pass_unnoticed() {
     assert!(warning.starts_with("2 pairs with a tab in a side"));
     let (_folder, both) = corpus(&[("a.jsonl", b"{}\n"), ("b", b"b\n")]);
     let error = read(&both, false).unwrap_err();
-    assert!(
-        error.contains("a.jsonl: is JSON Lines, which have the targets, too"),
-        "{error}"
-    );
+    let expected = "a.jsonl: is JSON Lines, which have the targets, too";
+    assert_has(&error, &[expected]);
 }
 
 #[test]
@@ -77,9 +76,8 @@ fn a_line_of_a_table_has_two_columns() {
     let other = "no tab";
     for (text, n) in [("a\tb\nd\te\tf\n", "3 columns"), ("a\tb\nd\n", other)] {
         let (_folder, table) = corpus(&[("a.tsv", text.as_bytes())]);
-        let error = read(&table, false).unwrap_err();
         let expected = format!("a.tsv: line 2 has {n}, but must be SOURCE<TAB>TARGET");
-        assert!(error.contains(&expected), "{error}");
+        assert_has(&read(&table, false).unwrap_err(), &[&expected]);
     }
 }
 
@@ -92,10 +90,7 @@ fn fields_may_be_nested() {
     let (_folder, mut objects) = corpus(&[("a.jsonl", lines)]);
     objects.fields = Some(["t.x".into(), "t.y".into()]);
     let error = read(&objects, false).unwrap_err();
-    assert!(
-        error.contains("line 1 has \"null\" in its field \"t.x\""),
-        "{error}"
-    );
+    assert_has(&error, &["line 1 has \"null\" in its field \"t.x\""]);
     let lines = String::from_utf8(lines.to_vec())
         .unwrap()
         .replace(", \"t.x\": null", "");
@@ -105,20 +100,14 @@ fn fields_may_be_nested() {
     let twice = br#"{"source": "a", "source": "b", "target": "c"}"#;
     let (_folder, twice) = corpus(&[("a.jsonl", twice)]);
     let error = read(&twice, false).unwrap_err();
-    assert!(
-        error.contains("the key \"source\" is there twice"),
-        "{error}"
-    );
+    assert_has(&error, &["the key \"source\" is there twice"]);
 }
 
 #[test]
 fn invalid_utf_8_is_rejected_or_replaced() {
     let (_folder, two) = corpus(&[("a", b"x\ny\xff\n"), ("b", b"1\n2\n")]);
     let error = read(&two, false).unwrap_err();
-    assert!(
-        error.contains("a: line 2 is not UTF-8") && error.contains("data.lossy"),
-        "{error}"
-    );
+    assert_has(&error, &["a: line 2 is not UTF-8", "data.lossy"]);
     let (pairs, stats) = read(&two, true).unwrap();
     assert_eq!(pairs[1], ["y\u{fffd}", "2"]);
     assert_eq!(stats.replaced, 1);
@@ -130,11 +119,8 @@ fn the_error_of_files_of_different_lengths_has_both() {
         let (_folder, two) = corpus(&[("a", a.as_bytes()), ("b", b.as_bytes())]);
         let error = read(&two, false).unwrap_err();
         let [first, second] = numbers;
-        assert!(
-            error.contains(&format!("a: has {first} lines, but ")),
-            "{error}"
-        );
-        assert!(error.contains(&format!("b has {second}: ")), "{error}");
+        assert_has(&error, &[&format!("a: has {first} lines, but ")]);
+        assert_has(&error, &[&format!("b has {second}: ")]);
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::tests::assert_has;
 
 fn checkpoints(steps: &[usize]) -> (tempfile::TempDir, Checkpoints) {
     let run = tempfile::tempdir().unwrap();
@@ -114,14 +115,10 @@ fn a_damaged_checkpoint_is_skipped_and_named() {
         damage(&checkpoints.path(20));
         let (step, _, skipped) = checkpoints.newest(anything).unwrap();
         assert_eq!((step, skipped.len()), (3, 1));
-        let skipped = skipped[0].to_string();
-        assert!(
-            skipped.contains("step-20") && skipped.contains(message),
-            "{skipped}"
-        );
+        assert_has(&skipped[0], &["step-20", message]);
         damage(&checkpoints.path(3));
-        let error = checkpoints.newest(anything).unwrap_err().to_string();
-        assert!(error.contains("no checkpoint that is whole"), "{error}");
+        let error = checkpoints.newest(anything).unwrap_err();
+        assert_has(&error, &["no checkpoint that is whole"]);
         // A resumed run saves the same step again.
         save(&checkpoints, 20);
         assert_eq!(checkpoints.newest(anything).unwrap().0, 20);
@@ -221,10 +218,7 @@ fn a_checkpoint_that_cannot_be_written_leaves_nothing() {
         ],
     );
     let error = format!("{:#}", error.unwrap_err());
-    assert!(
-        error.contains("cannot write") && error.contains("step-2"),
-        "{error}"
-    );
+    assert_has(&error, &["cannot write", "step-2"]);
     assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 1);
     assert_eq!(checkpoints.newest(anything).unwrap().0, 1);
 }
