@@ -376,10 +376,8 @@ mod tests {
         let points = (0..100_000).map(|i| (f64::from(i), 0.25)).collect();
         let hover = chart(vec![line(9, points)]).hover();
         let line = &hover["lines"][0];
-        assert_eq!(
-            (&line["color"], &line["y"][7]),
-            (&2.into(), &"0.2500".into())
-        );
+        assert_eq!(line["color"], 2);
+        assert_eq!(line["y"][7], "0.2500");
         assert_eq!(line["x"].as_array().unwrap().len(), HOVERED);
         assert_eq!(hover["range"], json!([0.0, 10.0]));
         let edges: [f64; 2] = serde_json::from_value(hover["edges"].clone()).unwrap();

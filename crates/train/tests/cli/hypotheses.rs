@@ -127,10 +127,8 @@ fn the_hypotheses_of_a_corpus_can_be_scored() {
     assert_eq!(records.len(), 9);
     for ((record, line), text) in records.iter().zip(outputs.lines()).zip(held_out.lines()) {
         assert_eq!(record["hypothesis"], line);
-        assert_eq!(
-            (&record["source"], &record["reference"]),
-            (&text.into(), &text.into())
-        );
+        assert_eq!(record["source"], text);
+        assert_eq!(record["reference"], text);
     }
     // A file of the corpus is not overwritten.
     rejected(

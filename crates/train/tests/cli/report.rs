@@ -41,10 +41,8 @@ fn the_page_of_a_run_has_its_charts_attention_and_samples() {
     }
     let data = data(&page);
     let run = &data["runs"][0];
-    assert_eq!(
-        (&run["name"], &run["status"]),
-        (&"trained".into(), &"finished".into())
-    );
+    assert_eq!(run["name"], "trained");
+    assert_eq!(run["status"], "finished");
     let lengths = "The exact match by length is that of step 30, test split.";
     assert_eq!(run["notes"], serde_json::json!([lengths]));
     let samples = run["examples"]["samples"].as_array().unwrap();

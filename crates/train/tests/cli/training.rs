@@ -263,10 +263,8 @@ fn every_command_uses_the_model_of_the_best_evaluation() {
     let last = newest(&trained);
     assert!(last > step as usize);
     let summary = json(&trained.join("summary.json"));
-    assert_eq!(
-        (&summary["model_step"], &summary["steps"]),
-        (&step.into(), &last.into())
-    );
+    assert_eq!(summary["model_step"], step);
+    assert_eq!(summary["steps"], last);
     let judged = summary["valid_loss"].as_f64().unwrap();
     assert!((judged - best).abs() < 1e-6, "{judged}, not {best}");
     let parsed = |line: &str| parsed(path, line);

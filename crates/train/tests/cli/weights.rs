@@ -82,13 +82,9 @@ fn a_pytorch_file_is_converted_to_the_native_layout() {
     assert_eq!(report["tensors"][0]["dtype"], "bf16");
     let config: Value =
         serde_json::from_str(report["metadata"]["encoder"].as_str().unwrap()).unwrap();
-    assert_eq!(
-        [
-            &config["layer"]["attention"]["n_heads"],
-            &config["layer"]["feed_forward"]["activation"],
-        ],
-        [&Value::from(3), &Value::from("gelu")]
-    );
+    let layer = &config["layer"];
+    assert_eq!(layer["attention"]["n_heads"], 3);
+    assert_eq!(layer["feed_forward"]["activation"], "gelu");
     // A file with infinite elements could not be read again.
     let mut bytes = std::fs::read(folder.join("own.safetensors")).unwrap();
     let last = bytes.len() - size_of::<f32>();

@@ -233,10 +233,8 @@ mod tests {
         let sides = text.with("data.max_length", "30").unwrap();
         let sides = sides.with("data.max_length.target", "40").unwrap();
         let lengths = &sides.to_json()["data"]["max_length"];
-        assert_eq!(
-            (&lengths["source"], &lengths["target"]),
-            (&30.into(), &40.into())
-        );
+        assert_eq!(lengths["source"], 30);
+        assert_eq!(lengths["target"], 40);
         let text = text.with("optimization.steps", "30").unwrap();
         assert_eq!(
             (text.optimization.steps, text.optimization.epochs),
