@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::task::{TINY, train_copy};
+use super::text_task::{corpus, fit};
 use super::{Folder, all_rejected, answer, objects, parsed, rejected, run, succeed};
 
 fn generate(folder: &Path, flags: &str, input: &str) -> String {
@@ -101,43 +102,27 @@ fn the_hypotheses_of_a_split_are_written() {
 #[test]
 fn the_hypotheses_of_a_corpus_can_be_scored() {
     let folder = &Folder::new();
-    let texts: Vec<String> = (0..60)
-        .map(|i| format!("a {} b {} c\n", i % 7, i % 4))
-        .collect();
-    fs::write(folder.join("train.src"), texts.concat()).unwrap();
-    fs::write(folder.join("train.tgt"), texts.concat()).unwrap();
-    let held_out = texts[..9].concat();
-    fs::write(folder.join("test.src"), &held_out).unwrap();
-    fs::write(folder.join("test.tgt"), &held_out).unwrap();
-    run(
-        folder,
-        "fit --task text --train-source train.src --train-target train.tgt --valid-source test.src \
-         --valid-target test.tgt --tokenizer word --steps 30 --d-model 16 --heads 2 --d-ff 16 \
-         --layers 1 --run-dir run",
-    );
-    let flags = "eval run --source test.src --target test.tgt --json --hypotheses";
+    let flags = format!("{} --tokenizer word", corpus(folder, 60));
+    succeed(&fit(folder, "run", 30, &flags));
+    let flags = "eval run --source valid.source --target valid.target --json --hypotheses";
     let scores = parsed(folder, &format!("{flags} out"));
-    let again = parsed(folder, "score out test.tgt --json");
+    let again = parsed(folder, "score out valid.target --json");
     for key in ["segments", "bleu", "chrf", "exact_match", "word_error_rate"] {
         assert_eq!(scores[key], again[key], "{key}");
     }
     run(folder, &format!("{flags} out.jsonl"));
-    let records = objects(&fs::read_to_string(folder.join("out.jsonl")).unwrap());
-    let outputs = fs::read_to_string(folder.join("out")).unwrap();
-    assert_eq!(records.len(), 9);
-    for ((record, line), text) in records.iter().zip(outputs.lines()).zip(held_out.lines()) {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let records = objects(&read("out.jsonl"));
+    assert_eq!(records.len(), 20);
+    let [outputs, sources, targets] = ["out", "valid.source", "valid.target"].map(read);
+    let texts = sources.lines().zip(targets.lines());
+    for ((record, line), (source, target)) in records.iter().zip(outputs.lines()).zip(texts) {
         assert_eq!(record["hypothesis"], line);
-        assert_eq!(record["source"], text);
-        assert_eq!(record["reference"], text);
+        assert_eq!(record["source"], source);
+        assert_eq!(record["reference"], target);
     }
     // A file of the corpus is not overwritten.
-    rejected(
-        folder,
-        &format!("{flags} ./test.tgt"),
-        &["--hypotheses ./test.tgt"],
-    );
-    assert_eq!(
-        fs::read_to_string(folder.join("test.tgt")).unwrap(),
-        held_out
-    );
+    let line = format!("{flags} ./valid.target");
+    rejected(folder, &line, &["--hypotheses ./valid.target"]);
+    assert_eq!(read("valid.target"), targets);
 }
