@@ -90,6 +90,20 @@ impl Terminal {
         }
     }
 
+    /// Waits for the prompt, types a source, and waits for its output.
+    fn ask(&mut self, source: &str, output: &str) {
+        self.wait_for("source> ");
+        self.send(&format!("{source}\r"));
+        self.wait_for(&format!("\n{output}\r\n"));
+    }
+
+    /// Waits for the prompt, presses Ctrl-D, and checks that the program succeeds.
+    fn end_at_prompt(mut self) {
+        self.wait_for("source> ");
+        self.send(CTRL_D);
+        assert_eq!(self.end(), Some(0));
+    }
+
     /// Waits for the end of the program, and returns its exit code.
     fn end(mut self) -> Option<i32> {
         let deadline = Instant::now() + LONGEST;
@@ -129,9 +143,7 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     let mut terminal = Terminal::open(folder, &arguments, None);
     terminal.wait_for("Type a source, such as \"");
     terminal.wait_for("and press Enter. Ctrl-D ends.");
-    terminal.wait_for("source> ");
-    terminal.send("1 2 3\r");
-    terminal.wait_for(&format!("\n{}\r\n", expected[0]));
+    terminal.ask("1 2 3", &expected[0]);
     terminal.wait_for("source> ");
     terminal.send("1 99\r");
     terminal
@@ -141,9 +153,7 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     terminal.wait_for("7 7");
     terminal.send(CTRL_C);
     terminal.wait_for("Ctrl-D ends");
-    terminal.wait_for("source> ");
-    terminal.send("4 5\r");
-    terminal.wait_for(&format!("\n{}\r\n", expected[1]));
+    terminal.ask("4 5", &expected[1]);
     terminal.wait_for("source> ");
     // The wrong line is in the history, and the line that Ctrl-C abandoned is not. The third line
     // back is thus the first line.
@@ -151,9 +161,7 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     terminal.wait_for("1 2 3");
     terminal.send("\r");
     terminal.wait_for(&format!("\n{}\r\n", expected[0]));
-    terminal.wait_for("source> ");
-    terminal.send(CTRL_D);
-    assert_eq!(terminal.end(), Some(0));
+    terminal.end_at_prompt();
 
     // The history is kept in a file, so a second process has it, too.
     let mut terminal = Terminal::open(folder, &arguments, None);
@@ -162,9 +170,7 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     terminal.wait_for("4 5");
     terminal.send("\r");
     terminal.wait_for(&format!("\n{}\r\n", expected[1]));
-    terminal.wait_for("source> ");
-    terminal.send(CTRL_D);
-    assert_eq!(terminal.end(), Some(0));
+    terminal.end_at_prompt();
 }
 
 #[test]
@@ -175,12 +181,8 @@ fn a_byte_that_is_not_utf_8_does_not_end_the_prompt() {
     terminal.wait_for("source> ");
     terminal.keyboard.write_all(b"4 \xff").unwrap();
     terminal.wait_for("error: the line is not UTF-8");
-    terminal.wait_for("source> ");
-    terminal.send("1 2 3\r");
-    terminal.wait_for(&format!("\n{}\r\n", expected[0]));
-    terminal.wait_for("source> ");
-    terminal.send(CTRL_D);
-    assert_eq!(terminal.end(), Some(0));
+    terminal.ask("1 2 3", &expected[0]);
+    terminal.end_at_prompt();
 }
 
 #[test]
@@ -212,9 +214,7 @@ fn a_score_asks_for_source_and_target() {
     terminal.wait_for("target> ");
     terminal.send("3 4\r");
     terminal.wait_for(&format!("\n{}\r\n", expected.trim()));
-    terminal.wait_for("source> ");
-    terminal.send(CTRL_D);
-    assert_eq!(terminal.end(), Some(0));
+    terminal.end_at_prompt();
 }
 
 #[test]
@@ -261,7 +261,5 @@ fn a_history_that_is_not_a_small_file_is_not_read() {
     terminal.send("\x1b[200~1\x1b]0;title\x07\x1b[201~");
     terminal.wait_for("title\\u0007");
     terminal.send("\r");
-    terminal.wait_for("source> ");
-    terminal.send(CTRL_D);
-    assert_eq!(terminal.end(), Some(0));
+    terminal.end_at_prompt();
 }
