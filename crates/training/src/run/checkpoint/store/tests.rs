@@ -79,44 +79,32 @@ fn checkpoints_are_new_until_their_folder_has_a_file() {
 
 #[test]
 fn a_damaged_checkpoint_is_skipped_and_named() {
-    type Damage = fn(&Path);
-    let damages: [(Damage, &str); 6] = [
-        (
-            |path| fs::write(path.join("a"), [9; 5]).unwrap(),
-            "a: differs from its SHA-256",
-        ),
-        (
-            |path| fs::write(path.join("a"), [9; 4]).unwrap(),
-            "a: has 4 bytes, but was written with 5",
-        ),
-        (
-            |path| fs::remove_file(path.join("b")).unwrap(),
-            "b: is missing",
-        ),
-        (
-            |path| fs::remove_file(path.join(MANIFEST)).unwrap(),
-            "manifest.json: is missing",
-        ),
-        (
-            |path| fs::write(path.join(MANIFEST), "{").unwrap(),
-            "manifest.json: is not a manifest",
-        ),
-        (
-            |path| {
-                fs::remove_dir_all(path)
-                    .and_then(|()| fs::create_dir(path))
-                    .unwrap()
-            },
-            "is missing",
-        ),
-    ];
-    for (damage, message) in damages {
+    for (name, contents, message) in [
+        ("a", Some(&[9_u8; 5][..]), "a: differs from its SHA-256"),
+        ("a", Some(&[9; 4]), "a: has 4 bytes, but was written with 5"),
+        ("b", None, "b: is missing"),
+        (MANIFEST, None, "manifest.json: is missing"),
+        (MANIFEST, Some(b"{"), "manifest.json: is not a manifest"),
+        // All files of the folder are missing.
+        ("", None, "is missing"),
+    ] {
         let (_run, checkpoints) = checkpoints(&[3, 20]);
-        damage(&checkpoints.path(20));
+        let damage = |step: usize| {
+            let path = checkpoints.path(step);
+            if let Some(bytes) = contents {
+                fs::write(path.join(name), bytes).unwrap();
+            } else if name.is_empty() {
+                fs::remove_dir_all(&path).unwrap();
+                fs::create_dir(&path).unwrap();
+            } else {
+                fs::remove_file(path.join(name)).unwrap();
+            }
+        };
+        damage(20);
         let (step, _, skipped) = checkpoints.newest(anything).unwrap();
         assert_eq!((step, skipped.len()), (3, 1));
         assert_has(&skipped[0], &["step-20", message]);
-        damage(&checkpoints.path(3));
+        damage(3);
         let error = checkpoints.newest(anything).unwrap_err();
         assert_has(&error, &["no checkpoint that is whole"]);
         // A resumed run saves the same step again.
