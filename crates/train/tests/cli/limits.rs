@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::task::{run, train_tiny};
+use super::task::train_tiny;
 use super::text_task::{corpus, fit};
-use super::{Folder, answer, assert_has, output, parsed, succeed, text};
+use super::{Folder, answer, assert_has, output, parsed, run, succeed, text};
 
 /// Runs `generate` with flags on an input, and returns stdout, stderr and the exit code.
 fn generate(folder: &Path, flags: &str, input: &str) -> (String, String, Option<i32>) {

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use super::task::run;
-use super::{Folder, all_rejected, answer, assert_has, parsed, succeed};
+use super::{Folder, all_rejected, answer, assert_has, parsed, run, succeed};
 
 fn fixture(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../training/tests/fixtures/scores");

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-pub(crate) use super::run;
-use super::{Folder, all_rejected, answer, fails, json, succeed};
+use super::{Folder, all_rejected, answer, fails, json, run, succeed};
 
 /// Flags of a small model, without flags that belong to a single task.
 pub const TINY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1";
