@@ -8,7 +8,8 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use super::{
-    Folder, all_rejected, answer, fails, json, objects, refused, rejected, succeed, text, train,
+    Folder, all_rejected, answer, fails, json, objects, refused, rejected, shell, succeed, text,
+    train,
 };
 
 /// Returns the folder of a run that copies some sequences correctly and others not.
@@ -503,13 +504,8 @@ fn outputs_do_not_wait_for_the_end_of_the_input() {
 #[test]
 fn generate_succeeds_if_stdout_is_closed_early() {
     for flags in ["", "--stream", "--json --batch-size 1"] {
-        let line = format!(
-            "yes '1 2 3' | {} generate -q {} {flags} | head -n 2; echo ${{PIPESTATUS[1]}}",
-            env!("CARGO_BIN_EXE_train"),
-            run().display()
-        );
-        let mut shell = std::process::Command::new("bash");
-        let output = shell.args(["-c", &line]).output().unwrap();
+        let line = format!("yes '1 2 3' | TRAIN generate -q . {flags} | head -n 2");
+        let output = shell(run(), &format!("{line}; echo ${{PIPESTATUS[1]}}"));
         let stdout = text(&output.stdout);
         assert_eq!(stdout.lines().count(), 3, "{stdout}");
         assert!(stdout.ends_with("\n0\n"), "{stdout}");

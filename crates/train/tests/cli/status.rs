@@ -6,7 +6,7 @@ use serde_json::Value;
 use training::run::{RunStatus, Status, read_status};
 
 use super::task::{COPY, SIZE};
-use super::{Folder, assert_has, json, notes, output, succeed, text, train};
+use super::{Folder, assert_has, json, notes, output, shell, succeed, text, train};
 
 fn status(run: &Path) -> RunStatus {
     read_status(run).unwrap()
@@ -37,15 +37,11 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
     assert_has(&stderr, &["step 12", ", which is the run's model"]);
     assert_has(&stderr, &["  train generate 'my runs/a'\n"]);
     // The printed commands work.
-    let program = assert_cmd::cargo::cargo_bin("train");
     for command in stderr
         .lines()
         .filter_map(|line| line.strip_prefix("  train "))
     {
-        let line = format!("echo 1 2 | '{}' {command}", program.display());
-        let mut shell = std::process::Command::new("sh");
-        let output = shell.args(["-c", &line]).current_dir(folder).output();
-        succeed(&output.unwrap());
+        succeed(&shell(folder, &format!("echo 1 2 | TRAIN {command}")));
     }
     // Commands that are printed can be typed.
     let report = ["report", "my runs/a", "--examples", "0"];
@@ -96,11 +92,8 @@ fn a_run_that_fails_says_why() {
     let why = found.reason.unwrap();
     assert!(stderr.contains(&format!("error: {why}: ")), "{stderr}");
 
-    let program = assert_cmd::cargo::cargo_bin("train");
-    let line = format!("'{}' {COPY} --run-dir full >/dev/full", program.display());
-    let mut shell = std::process::Command::new("sh");
-    let output = shell.args(["-c", &line]).current_dir(folder).output();
-    assert_eq!(output.unwrap().status.code(), Some(1));
+    let output = shell(folder, &format!("TRAIN {COPY} --run-dir full >/dev/full"));
+    assert_eq!(output.status.code(), Some(1));
     let run = folder.join("full");
     assert_eq!(status(&run).status, Status::Failed);
     assert!(reason(&run).contains("standard output"));
