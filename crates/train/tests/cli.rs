@@ -136,6 +136,17 @@ fn make_pipe(path: &Path) {
     assert!(made.unwrap().success());
 }
 
+/// Waits until `is_so` returns true.
+#[cfg(unix)]
+#[track_caller]
+fn wait_until(is_so: impl Fn() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed().as_secs() < 120, "too late");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 fn json(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }

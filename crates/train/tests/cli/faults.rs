@@ -5,7 +5,6 @@
 use std::fs;
 use std::path::Path;
 use std::process::Output;
-use std::time::{Duration, Instant};
 
 use burn::tensor::TensorData;
 use training::memory::MachineMemory;
@@ -144,28 +143,13 @@ fn checkpoints_that_a_kill_left_are_removed_at_resume() {
 #[cfg(unix)]
 #[test]
 fn a_run_whose_folder_goes_away_ends_and_says_so() {
-    use std::process::{Command, Stdio};
-
     use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
     let endless = format!("{SIZE} --steps 1000000 --plain --run-dir run --eval-every 1000000");
     for removes in [true, false] {
         let path = &Folder::new();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
-        command.current_dir(path).args(endless.split(' '));
-        let child = command
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let child = super::training::spawn(path, &endless);
         let metrics = path.join("run/metrics.jsonl");
-        let begun = Instant::now();
-        while fs::metadata(&metrics).map_or(0, |file| file.len()) == 0 {
-            assert!(
-                begun.elapsed() < Duration::from_secs(60),
-                "it does not begin"
-            );
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        super::wait_until(|| fs::metadata(&metrics).is_ok_and(|file| file.len() > 0));
         // Files are removed one at a time. The process is stopped meanwhile, so that a check sees
         // either all files or none.
         let process = Pid::from_child(&child);

@@ -106,9 +106,10 @@ fn a_run_that_fails_says_why() {
 mod signals {
     use std::fs::File;
     use std::process::{Child, Command, Stdio};
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use super::*;
+    use crate::wait_until;
 
     /// Starts a long run in the folder `run`, after the shell code `before`.
     fn begin(before: &str) -> (Folder, Child) {
@@ -127,14 +128,6 @@ mod signals {
             .unwrap();
         wait_until(|| folder.join("run/checkpoints/step-50").exists());
         (folder, child)
-    }
-
-    fn wait_until(is_so: impl Fn() -> bool) {
-        let begun = Instant::now();
-        while !is_so() {
-            assert!(begun.elapsed() < Duration::from_secs(120), "too late");
-            std::thread::sleep(Duration::from_millis(5));
-        }
     }
 
     fn send(child: &Child, signal: &str) {

@@ -10,7 +10,8 @@ use super::{
     run, step_losses, steps, succeed, text,
 };
 
-fn spawn(folder: &Path, line: &str) -> Child {
+/// Starts a command line, with a pipe for stderr alone.
+pub(super) fn spawn(folder: &Path, line: &str) -> Child {
     Process::new(assert_cmd::cargo::cargo_bin("train"))
         .args(line.split_whitespace())
         .current_dir(folder)
