@@ -18,8 +18,7 @@ use rayon::prelude::*;
 use tokenizers::decoders::DecoderWrapper;
 use tokenizers::models::ModelWrapper;
 use tokenizers::{
-    AddedToken, Encoding, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer,
-    Tokenizer as Inner,
+    AddedToken, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, Tokenizer as Inner,
 };
 use transformer::Vocabulary;
 
@@ -209,11 +208,11 @@ impl Tokenizer {
                 "a text of {whole} bytes is truncated to {left}: a tokeniser is given at most {most}"
             ));
         }
-        let encoding = contain(|| self.inner.encode(text, self.template.is_some()));
-        match encoding {
-            Ok(encoding) => match &self.template {
-                Some(template) => template.ids(&encoding, &self.inner),
-                None => self.ids(&encoding),
+        let encoded = contain(|| self.inner.encode(text, self.template.is_some()));
+        match encoded {
+            Ok(encoded) => match &self.template {
+                Some(template) => template.ids(&encoded, &self.inner),
+                None => self.without_special(encoded.0),
             },
             // This is unlikely, except for the tokeniser of a pretrained model: all others have
             // encoded the texts in `STRANGE` when they were read.
@@ -231,20 +230,23 @@ impl Tokenizer {
         texts.par_iter().map(encode).collect()
     }
 
-    /// Returns the ids of an encoding, without padding, begin and end symbols. A unigram model
+    /// Returns the ids of a text, without padding, begin and end symbols. A unigram model
     /// encodes the text `<eos>` as the end symbol, although the text must not end a sequence. Such
     /// a token is replaced by the unknown token, or removed if there is no unknown token.
-    fn ids(&self, encoding: &Encoding) -> Vec<u32> {
-        let special = [self.pad_id, self.bos_id, self.eos_id];
-        let ids = encoding.get_ids().iter().copied();
-        ids.filter_map(|id| {
-            if special.contains(&id) {
+    fn without_special(&self, ids: Vec<u32>) -> Vec<u32> {
+        let known = ids.into_iter().filter_map(|id| {
+            if self.is_special(id) {
                 self.unk_id
             } else {
                 Some(id)
             }
-        })
-        .collect()
+        });
+        known.collect()
+    }
+
+    /// Returns whether a token is the padding, begin or end symbol.
+    fn is_special(&self, id: u32) -> bool {
+        [self.pad_id, self.bos_id, self.eos_id].contains(&id)
     }
 
     /// Returns whether a token is the one that stands for everything outside the vocabulary.
@@ -258,8 +260,7 @@ impl Tokenizer {
         let text = match self.template {
             Some(_) => self.decoded(ids, true),
             None => {
-                let special = [self.pad_id, self.bos_id, self.eos_id];
-                let ids = ids.iter().copied().filter(|id| !special.contains(id));
+                let ids = ids.iter().copied().filter(|&id| !self.is_special(id));
                 let ids: Vec<u32> = ids.collect();
                 self.decoded(&ids, false)
             }
@@ -326,7 +327,7 @@ impl Tokenizer {
         for &id in ids {
             let token = self.inner.id_to_token(id).unwrap_or_default();
             // The unknown token stands for a word.
-            let word = if self.unk_id == Some(id) {
+            let word = if self.is_unknown(id) {
                 "x".into()
             } else {
                 token.clone()
@@ -356,8 +357,7 @@ impl Tokenizer {
     /// name in the vocabulary.
     pub fn label(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
-        let special = [self.pad_id, self.bos_id, self.eos_id];
-        if special.contains(&id) || self.unk_id == Some(id) {
+        if self.is_special(id) || self.is_unknown(id) {
             return name;
         }
         // Decoders treat the first token of a text differently, so the token is decoded after

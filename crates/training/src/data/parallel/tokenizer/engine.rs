@@ -1,9 +1,12 @@
 //! What segments texts: the tokenizers library, or SentencePiece.
 
 use pieces::published::PieceTokenizer;
-use tokenizers::{Encoding, Result, Tokenizer};
+use tokenizers::{Result, Tokenizer};
 
 use super::content;
+
+/// Token ids of a text, and whether the template has added each of these tokens.
+pub(super) type Encoded = (Vec<u32>, Vec<bool>);
 
 /// Segments texts into tokens, and joins tokens to texts.
 pub(super) enum Engine {
@@ -34,28 +37,15 @@ impl Engine {
     }
 
     /// Encodes a text, with the special tokens of the template if `with_template`.
-    pub fn encode(&self, text: &str, with_template: bool) -> Result<Encoding> {
+    pub fn encode(&self, text: &str, with_template: bool) -> Result<Encoded> {
         match self {
-            Self::Library(library) => library.encode_fast(text, with_template),
-            Self::Pieces(pieces) => {
-                let (ids, is_special) = pieces.encode(text, with_template);
-                let length = ids.len();
-                let tokens = ids
-                    .iter()
-                    .map(|&id| pieces.token(id).unwrap_or_default().into());
-                let tokens = tokens.collect();
-                Ok(Encoding::new(
-                    ids,
-                    vec![0; length],
-                    tokens,
-                    vec![None; length],
-                    vec![(0, 0); length],
-                    is_special.into_iter().map(u32::from).collect(),
-                    vec![1; length],
-                    Vec::new(),
-                    Default::default(),
-                ))
+            Self::Library(library) => {
+                let encoding = library.encode_fast(text, with_template)?;
+                let mask = encoding.get_special_tokens_mask().iter();
+                let is_added = mask.map(|&is_added| is_added == 1).collect();
+                Ok((encoding.get_ids().to_vec(), is_added))
             }
+            Self::Pieces(pieces) => Ok(pieces.encode(text, with_template)),
         }
     }
 

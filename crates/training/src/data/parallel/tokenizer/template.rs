@@ -2,9 +2,8 @@
 
 use pieces::published::is_language;
 use serde::Serialize;
-use tokenizers::Encoding;
 
-use super::engine::Engine;
+use super::engine::{Encoded, Engine};
 
 /// The special tokens that a pretrained model's tokeniser adds to a text: those of the template in
 /// `tokenizer.json`, in which the language token may be replaced or removed.
@@ -31,10 +30,10 @@ pub(super) enum Language {
 }
 
 impl Template {
-    /// Returns the ids of an encoding, with the prefix and the tokens of the template, but without
-    /// the suffix.
-    pub fn ids(&self, encoding: &Encoding, tokenizer: &Engine) -> Vec<u32> {
-        let mut ids = self.whole(encoding, tokenizer);
+    /// Returns the ids of an encoded text, with the prefix and the tokens of the template, but
+    /// without the suffix.
+    pub fn ids(&self, encoded: &Encoded, tokenizer: &Engine) -> Vec<u32> {
+        let mut ids = self.whole(encoded, tokenizer);
         ids.truncate(ids.len().saturating_sub(self.suffix.len()));
         if !ids.starts_with(&self.prefix) {
             ids.splice(0..0, self.prefix.iter().copied());
@@ -42,25 +41,29 @@ impl Template {
         ids
     }
 
-    /// Sets the suffix: the special tokens that the template adds after a text. `encoding` encodes
+    /// Sets the suffix: the special tokens that the template adds after a text. `encoded` is
     /// an arbitrary text with at least one token.
-    pub fn with_suffix(mut self, encoding: &Encoding, tokenizer: &Engine) -> Self {
-        let added = encoding.get_special_tokens_mask().iter().rev();
-        let added = added.take_while(|&&is_added| is_added == 1).count();
-        let first = encoding.len() - added;
+    pub fn with_suffix(mut self, encoded: &Encoded, tokenizer: &Engine) -> Self {
+        let (_, is_added) = encoded;
+        let added = is_added
+            .iter()
+            .rev()
+            .take_while(|&&is_added| is_added)
+            .count();
+        let first = is_added.len() - added;
         let removed = match self.language {
-            Language::None => language_of(encoding, tokenizer).is_some_and(|place| place >= first),
+            Language::None => language_of(encoded, tokenizer).is_some_and(|place| place >= first),
             _ => false,
         };
-        let ids = self.whole(encoding, tokenizer);
+        let ids = self.whole(encoded, tokenizer);
         self.suffix = ids[ids.len() - (added - usize::from(removed))..].to_vec();
         self
     }
 
-    /// Returns the ids of an encoding with all tokens of the template.
-    fn whole(&self, encoding: &Encoding, tokenizer: &Engine) -> Vec<u32> {
-        let mut ids = encoding.get_ids().to_vec();
-        let place = language_of(encoding, tokenizer);
+    /// Returns the ids of an encoded text with all tokens of the template.
+    fn whole(&self, encoded: &Encoded, tokenizer: &Engine) -> Vec<u32> {
+        let mut ids = encoded.0.clone();
+        let place = language_of(encoded, tokenizer);
         match (self.language, place) {
             (Language::Token(id), Some(place)) => ids[place] = id,
             (Language::Token(id), None) => ids.insert(0, id),
@@ -71,13 +74,12 @@ impl Template {
     }
 }
 
-/// Returns the position of the language token that the template has added to an encoding; `None` if
-/// there is none.
-fn language_of(encoding: &Encoding, tokenizer: &Engine) -> Option<usize> {
-    let added = encoding.get_special_tokens_mask();
-    let mut ids = encoding.get_ids().iter().zip(added);
+/// Returns the position of the language token that the template has added to a text; `None` if there
+/// is none.
+fn language_of((ids, is_added): &Encoded, tokenizer: &Engine) -> Option<usize> {
+    let mut ids = ids.iter().zip(is_added);
     let name = |id: u32| tokenizer.id_to_token(id).unwrap_or_default();
-    ids.position(|(&id, &is_added)| is_added == 1 && is_language(&name(id)))
+    ids.position(|(&id, &is_added)| is_added && is_language(&name(id)))
 }
 
 /// Returns the error about a language that the tokeniser does not have.
