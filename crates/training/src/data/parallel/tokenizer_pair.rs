@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use pieces::published::Side;
 
 use super::config::TextConfig;
 use super::corpus::Pair;
 use super::pretrained::PretrainedConfig;
-use super::tokenizer::config::Texts;
 use super::tokenizer::{JOINT, PretrainedTokenizer, Tokenizer};
 use crate::data::codec::{Codec, EncodeError, Vocabularies};
 use crate::data::sides::Sides;
@@ -42,8 +42,8 @@ impl TokenizerPair {
         parsed: &PretrainedTokenizer,
         model: &PretrainedConfig,
     ) -> Result<Self, UsageError> {
-        let target = Tokenizer::pretrained(parsed, model, Texts::Targets)?;
-        let source = Tokenizer::pretrained(parsed, model, Texts::Sources)?;
+        let target = Tokenizer::pretrained(parsed, model, Side::Target)?;
+        let source = Tokenizer::pretrained(parsed, model, Side::Source)?;
         Ok(Self {
             source: Arc::new(source),
             target: Arc::new(target),

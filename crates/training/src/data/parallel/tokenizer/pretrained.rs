@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use pieces::published::{FolderError, Side, is_language, of_class, packed};
 
-use super::config::Texts;
 use super::engine::Engine;
 use super::template::{Language, Template, no_language};
 use super::{JOINT, PAD, Tokenizer, UNK, read_json};
@@ -25,14 +24,11 @@ impl Tokenizer {
     pub fn pretrained(
         parsed: &PretrainedTokenizer,
         model: &PretrainedConfig,
-        side: Texts,
+        side: Side,
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", parsed.path.display(), what);
         let inner = match &*parsed.inner {
-            Engine::Pieces(pieces) => Arc::new(Engine::Pieces(pieces.of(match side {
-                Texts::Targets => Side::Target,
-                _ => Side::Source,
-            }))),
+            Engine::Pieces(pieces) => Arc::new(Engine::Pieces(pieces.of(side))),
             Engine::Library(_) => parsed.inner.clone(),
         };
         let Some(end_id) = model.search.eos_id else {
@@ -46,22 +42,22 @@ impl Tokenizer {
             return Err(wrong(what));
         }
         let (language, flag, prefix) = match side {
-            Texts::Targets => (
+            Side::Target => (
                 &model.target_language,
                 "--target-lang",
                 &model.search.prefix[..],
             ),
-            _ => (&model.source_language, "--source-lang", &[][..]),
+            Side::Source => (&model.source_language, "--source-lang", &[][..]),
         };
         let bos_id = model.search.bos_id;
         let language = match language {
             Some(name) => match inner.token_to_id(name) {
                 // In some models, the start token is the language token, which is not repeated.
-                id @ Some(_) if side == Texts::Targets && id == bos_id => Language::None,
+                id @ Some(_) if side == Side::Target && id == bos_id => Language::None,
                 Some(id) if is_language(name) => Language::Token(id),
                 _ => return Err(UsageError::new(flag, name, no_language(&inner))),
             },
-            None if side == Texts::Targets => Language::None,
+            None if side == Side::Target => Language::None,
             None => Language::OfTemplate,
         };
         let template = Template {
