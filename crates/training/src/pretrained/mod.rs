@@ -101,32 +101,25 @@ impl PretrainedModel {
         // when the weights are read.
         let tokenizer = PretrainedTokenizer::read(folder)?;
         // M2M100 has its languages by their codes, too.
-        let named = |name: &Option<String>| {
-            let name = name.as_ref()?;
-            Some(
-                tokenizer
-                    .language(name)
-                    .map_or(name.clone(), |(name, _)| name),
-            )
-        };
-        let languages = &Languages::new(named(&languages.source), named(&languages.target));
+        let mut languages = languages.clone();
+        let names = [&mut languages.source, &mut languages.target];
+        for name in names.into_iter().flatten() {
+            if let Some((token, _)) = tokenizer.language(name) {
+                *name = token;
+            }
+        }
         let mut imported = opened.import().map_err(refused)?;
         for warning in std::mem::take(&mut imported.warnings) {
             notes::warn(&format!("{}: {warning}", folder.display()));
         }
         let whole = imported.config().map_err(refused)?;
-        let mut model = settings(folder, &whole, languages)?;
-        if let Some((_, id)) = languages
-            .target
-            .as_ref()
-            .and_then(|name| tokenizer.language(name))
-            && model
-                .search
-                .bos_id
-                .is_some_and(|id| tokenizer.is_language(id))
-        {
-            // The start token of mBART-25 is the language of the target.
-            model.search.bos_id = Some(id);
+        let mut model = settings(folder, &whole, &languages)?;
+        let target = languages.target.as_ref();
+        let target_id = target.and_then(|name| Some(tokenizer.language(name)?.1));
+        let bos_id = model.search.bos_id;
+        // The start token of mBART-25 is the language of the target.
+        if target_id.is_some() && bos_id.is_some_and(|id| tokenizer.is_language(id)) {
+            model.search.bos_id = target_id;
         }
         let tokenizers = TokenizerPair::pretrained(&tokenizer, &model)?;
         if let Some(language) = &languages.target {

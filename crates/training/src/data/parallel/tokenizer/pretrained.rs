@@ -135,17 +135,14 @@ impl PretrainedTokenizer {
     pub fn language(&self, name: &str) -> Option<(String, u32)> {
         let names = [name.to_owned(), format!("__{name}__")];
         let id = |name: String| self.inner.token_to_id(&name).map(|id| (name, id));
-        names
-            .into_iter()
-            .filter(|name| is_language(name))
-            .find_map(id)
+        let mut languages = names.into_iter().filter(|name| is_language(name));
+        languages.find_map(id)
     }
 
     /// Returns whether a token is that of a language.
     pub fn is_language(&self, id: u32) -> bool {
-        self.inner
-            .id_to_token(id)
-            .is_some_and(|token| is_language(&token))
+        let token = self.inner.id_to_token(id);
+        token.is_some_and(|token| is_language(&token))
     }
 }
 
