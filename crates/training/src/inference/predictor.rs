@@ -69,12 +69,11 @@ pub struct Predictor<'a> {
 impl<'a> Predictor<'a> {
     /// Creates a predictor. Its results are lines of JSON if `is_json`, else of plain text.
     pub fn new(run: &'a TrainedRun, work: Work, is_json: bool) -> Self {
-        let batch_size = usize::MAX;
         Self {
             run,
             work,
             is_json,
-            batch_size,
+            batch_size: usize::MAX,
         }
     }
 
@@ -155,18 +154,24 @@ impl<'a> Predictor<'a> {
                 let alignments = if generation.alignments {
                     self.align(requests, &outputs)?
                 } else {
-                    vec![None; requests.len()]
+                    Vec::new()
                 };
-                let outputs = requests.iter().zip(outputs).zip(alignments);
-                let lines =
-                    outputs.map(|((request, outputs), all)| self.targets(request, outputs, all));
+                let mut alignments = alignments.into_iter();
+                let outputs = requests.iter().zip(outputs);
+                let lines = outputs
+                    .map(|(request, outputs)| self.targets(request, outputs, &mut alignments));
                 Ok(lines.collect())
             }
             Work::Score => {
                 let scores = requests.iter().zip(self.score(requests)?);
-                Ok(scores
-                    .map(|(request, score)| self.score_line(request, &score))
-                    .collect())
+                let lines = scores.map(|(request, score)| {
+                    if self.is_json {
+                        to_line(&self.score_record(request, Some(&score)))
+                    } else {
+                        format!("{:.4}\n", score.log_probability)
+                    }
+                });
+                Ok(lines.collect())
             }
         }
     }
@@ -332,12 +337,8 @@ impl<'a> Predictor<'a> {
         scores.map_err(|error| error_of(requests, error))
     }
 
-    /// Returns the alignments of all outputs of each request, from the last decoder layer.
-    fn align(
-        &self,
-        requests: &[&Request],
-        outputs: &[Vec<Hypothesis>],
-    ) -> Result<Vec<Option<Vec<Alignment>>>> {
+    /// Returns the alignments of all outputs of all requests, from the last decoder layer.
+    fn align(&self, requests: &[&Request], outputs: &[Vec<Hypothesis>]) -> Result<Vec<Alignment>> {
         let (mut sources, mut targets) = (Vec::new(), Vec::new());
         for (request, outputs) in requests.iter().zip(outputs) {
             sources.extend(vec![&request.source[..]; outputs.len()]);
@@ -347,38 +348,33 @@ impl<'a> Predictor<'a> {
         let bos_id = self.codec().vocabularies().bos_id;
         let longest = targets.iter().map(|target| target.len() + 1).max();
         let model = self.model(requests, longest.unwrap_or(0));
-        let rows = model.align(&sources, &targets, bos_id, last_layer);
-        let mut rows = rows.map_err(|error| error_of(&[], error))?.into_iter();
-        let alignment =
-            |outputs: &Vec<Hypothesis>| Some(rows.by_ref().take(outputs.len()).collect());
-        Ok(outputs.iter().map(alignment).collect())
+        let alignments = model.align(&sources, &targets, bos_id, last_layer);
+        alignments.map_err(|error| error_of(&[], error))
     }
 
     /// Returns the outputs of a request: one line for each output in plain text, or one line for
-    /// all of them in JSON. `alignments` has one element for each output, and is used only in JSON.
+    /// all of them in JSON. JSON takes the alignment of each output from `alignments`, until it ends.
     fn targets(
         &self,
         request: &Request,
         outputs: Vec<Hypothesis>,
-        alignments: Option<Vec<Alignment>>,
+        alignments: &mut impl Iterator<Item = Alignment>,
     ) -> String {
         let decode = |ids: &[u32]| self.codec().decode_target(ids);
         if self.is_json {
-            let alignments = alignments.into_iter().flatten().map(Some);
-            let alignments = alignments.chain(std::iter::repeat(None));
-            let target = |(output, alignment): (Hypothesis, _)| Target {
+            let target = |output: Hypothesis| Target {
                 target: decode(&output.tokens),
                 score: output.score,
                 log_probability: output.log_probability,
                 tokens: self.token_names(&output.tokens),
                 token_log_probabilities: output.token_log_probabilities,
                 finished: output.is_finished,
-                alignment,
+                alignment: alignments.next(),
             };
             return to_line(&Targets {
                 line: request.line,
                 source: &request.text,
-                hypotheses: outputs.into_iter().zip(alignments).map(target).collect(),
+                hypotheses: outputs.into_iter().map(target).collect(),
             });
         }
         let line = |output: &Hypothesis| {
@@ -390,14 +386,6 @@ impl<'a> Predictor<'a> {
             }
         };
         outputs.iter().map(line).collect()
-    }
-
-    /// Returns the line with the score of a request's target.
-    fn score_line(&self, request: &Request, score: &TargetScore) -> String {
-        if self.is_json {
-            return to_line(&self.score_record(request, Some(score)));
-        }
-        format!("{:.4}\n", score.log_probability)
     }
 
     fn score_record<'b>(&self, request: &'b Request, score: Option<&'b TargetScore>) -> Score<'b> {
@@ -419,7 +407,7 @@ impl<'a> Predictor<'a> {
             ..Request::default()
         };
         match (self.is_json, self.is_score()) {
-            (true, false) => self.targets(&request, Vec::new(), None),
+            (true, false) => self.targets(&request, Vec::new(), &mut std::iter::empty()),
             (true, true) => to_line(&self.score_record(&request, None)),
             (false, _) => self.empty(line),
         }
