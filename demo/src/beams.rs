@@ -3,7 +3,8 @@
 use anyhow::Result;
 use serde::Serialize;
 use training::evaluation::generate_config;
-use training::run::single_file::SingleFileRun;
+use training::run::checkpoint::TrainedRun;
+use training::run::single_file;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 use transformer::inspect::top_k;
 
@@ -14,7 +15,7 @@ use crate::source::{device, encode, inspect};
 const LIKELY: usize = 5;
 
 /// A trained model, read from a file.
-pub struct TrainedModel(SingleFileRun);
+pub struct TrainedModel(TrainedRun);
 
 /// A target that is being decoded, after one step of the search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,7 +75,7 @@ impl TrainedModel {
     /// If the bytes are not such a file. The message does not name the file, so that you can write
     /// the name before the message.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Ok(Self(SingleFileRun::from_bytes(bytes, &device())?))
+        Ok(Self(single_file::from_bytes(bytes, &device())?))
     }
 
     /// Returns the configuration of the run as JSON.
@@ -94,7 +95,7 @@ impl TrainedModel {
     /// If a word of the source is not a symbol, the source is empty or too long, `width` is 0, or
     /// the model computes logits that are not finite.
     pub fn beams(&self, text: &str, width: usize) -> Result<Beams> {
-        let SingleFileRun { dataset, model, .. } = &self.0;
+        let TrainedRun { dataset, model, .. } = &self.0;
         let (dataset, codec) = (dataset.as_ref(), dataset.codec());
         let source = encode(dataset, text)?;
         let method = Method::Beam {

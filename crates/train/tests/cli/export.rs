@@ -69,7 +69,7 @@ fn export_writes_a_run_as_one_file_for_the_page() {
     // The web page of the demo reads the file with the same function.
     let bytes = std::fs::read(folder.join("page.safetensors")).unwrap();
     let device = burn::tensor::Device::flex();
-    let read = training::run::single_file::SingleFileRun::from_bytes(&bytes, &device).unwrap();
+    let read = training::run::single_file::from_bytes(&bytes, &device).unwrap();
     let config = super::json(&folder.join("r/config.json"));
     let config: training::config::RunConfig = serde_json::from_value(config).unwrap();
     assert_eq!(read.config, config);

@@ -13,8 +13,9 @@ use transformer::Transformer;
 use transformer::weights::{self, Contents, Dtype, Layout};
 
 use crate::config::{RunConfig, file};
-use crate::data::{Dataset, TASK};
+use crate::data::TASK;
 use crate::error::UsageError;
+use crate::run::checkpoint::TrainedRun;
 
 /// Metadata key of the run's configuration, which is stored as JSON.
 const RUN: &str = "run";
@@ -40,61 +41,50 @@ pub fn to_bytes(config: &RunConfig, model: &Transformer) -> Result<Vec<u8>> {
     Ok(weights::to_bytes_with(&parameters, Dtype::F32, &metadata)?)
 }
 
-/// Settings, data set and model of a single file.
-pub struct SingleFileRun {
-    /// Settings of the run.
-    pub config: RunConfig,
-    /// Data set of the run, with its codec.
-    pub dataset: Box<dyn Dataset>,
-    /// The trained model.
-    pub model: Transformer,
-}
-
-impl SingleFileRun {
-    /// Reads the bytes of a file that [`to_bytes`] returned.
-    ///
-    /// ```
-    /// use burn::tensor::Device;
-    /// use training::config::RunConfig;
-    /// use training::run::single_file::{SingleFileRun, to_bytes};
-    ///
-    /// let mut config = RunConfig::copy();
-    /// config.check()?;
-    /// let model = config.model.init_seeded(7, &Device::flex())?;
-    /// let bytes = to_bytes(&config, &model)?;
-    /// let read = SingleFileRun::from_bytes(&bytes, &Device::flex())?;
-    /// assert_eq!(read.config, config);
-    /// # Ok::<(), anyhow::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// If the bytes are not those of a file from [`to_bytes`]. The message does not name the file,
-    /// so that the caller can put a name before it, as in `NAME: is empty`.
-    pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Self> {
-        if bytes.is_empty() {
-            bail!("is empty");
-        }
-        let metadata: BTreeMap<String, String> = weights::metadata_of(bytes)?;
-        let Some(json) = metadata.get(RUN) else {
-            bail!("has no settings of a run; write it with `train export --web RUN`");
-        };
-        let wrong = |what: String| anyhow!("has settings that cannot be used: {what}");
-        let json: Value = serde_json::from_str(json).map_err(|error| wrong(error.to_string()))?;
-        let mut config = file::over_defaults(json).map_err(wrong)?;
-        let dataset = config.check().map_err(|error| wrong(error.to_string()))?;
-        let dataset = dataset
-            .ok_or_else(|| anyhow!("is of a run on texts, whose tokenisers it does not have"))?;
-        let parameters = weights::from_bytes(bytes)?;
-        let model = config.model.init_zeros(device);
-        let model = model.map_err(|error| wrong(error.to_string()))?;
-        let model = weights::with_parameters(&model, parameters)?;
-        Ok(Self {
-            config,
-            dataset,
-            model,
-        })
+/// Reads the bytes of a file that [`to_bytes`] returned. The file does not say its step, so it is 0.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use training::config::RunConfig;
+/// use training::run::single_file::{from_bytes, to_bytes};
+///
+/// let mut config = RunConfig::copy();
+/// config.check()?;
+/// let model = config.model.init_seeded(7, &Device::flex())?;
+/// let bytes = to_bytes(&config, &model)?;
+/// let read = from_bytes(&bytes, &Device::flex())?;
+/// assert_eq!(read.config, config);
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// If the bytes are not those of a file from [`to_bytes`]. The message does not name the file,
+/// so that the caller can put a name before it, as in `NAME: is empty`.
+pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<TrainedRun> {
+    if bytes.is_empty() {
+        bail!("is empty");
     }
+    let metadata: BTreeMap<String, String> = weights::metadata_of(bytes)?;
+    let Some(json) = metadata.get(RUN) else {
+        bail!("has no settings of a run; write it with `train export --web RUN`");
+    };
+    let wrong = |what: String| anyhow!("has settings that cannot be used: {what}");
+    let json: Value = serde_json::from_str(json).map_err(|error| wrong(error.to_string()))?;
+    let mut config = file::over_defaults(json).map_err(wrong)?;
+    let dataset = config.check().map_err(|error| wrong(error.to_string()))?;
+    let dataset = dataset
+        .ok_or_else(|| anyhow!("is of a run on texts, whose tokenisers it does not have"))?;
+    let parameters = weights::from_bytes(bytes)?;
+    let model = config.model.init_zeros(device);
+    let model = model.map_err(|error| wrong(error.to_string()))?;
+    let model = weights::with_parameters(&model, parameters)?;
+    Ok(TrainedRun {
+        config,
+        dataset,
+        step: 0,
+        model,
+    })
 }
 
 #[cfg(test)]
@@ -112,7 +102,7 @@ mod tests {
     }
 
     fn error(bytes: &[u8]) -> String {
-        let read = SingleFileRun::from_bytes(bytes, &Device::flex());
+        let read = from_bytes(bytes, &Device::flex());
         read.err().unwrap().to_string()
     }
 
@@ -120,7 +110,7 @@ mod tests {
     fn a_run_survives_a_file() {
         let (config, model) = small();
         let bytes = to_bytes(&config, &model).unwrap();
-        let read = SingleFileRun::from_bytes(&bytes, &Device::flex()).unwrap();
+        let read = from_bytes(&bytes, &Device::flex()).unwrap();
         assert_eq!(read.config, config);
         assert_eq!(read.dataset.codec().encode_source("16").unwrap(), [19]);
         let same = weights::parameters(&read.model);
