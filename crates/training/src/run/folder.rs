@@ -178,15 +178,6 @@ impl RunFolder {
         self.write(|files| files.metrics.rewind(position, step).context(CANNOT_LOG))
     }
 
-    /// Removes all lines of `metrics.jsonl`, for a run that starts at step 0.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be written.
-    pub(crate) fn clear_metrics(&mut self) -> Result<()> {
-        self.write(|files| files.metrics.clear().context(CANNOT_LOG))
-    }
-
     /// Returns the number of steps after which the run has ended; `None` if it has not ended.
     ///
     /// The run has ended if `summary.json` exists and the status is finished. If a process was

@@ -69,10 +69,6 @@ impl MetricsLog {
         })
     }
 
-    pub(super) fn clear(&mut self) -> io::Result<()> {
-        self.restart(&[])
-    }
-
     /// Cuts the file to its position at the checkpoint after `step` steps.
     ///
     /// If the bytes up to that position differ from those at the checkpoint, the file is damaged.
@@ -82,7 +78,7 @@ impl MetricsLog {
         if position.bytes == 0 {
             // The checkpoint is at the beginning of the run. In an imported run, it has no checksum
             // to compare.
-            return self.clear();
+            return self.restart(&[]);
         }
         let text = fs::read(&self.path)?;
         let kept = text.get(..position.bytes as usize);
@@ -136,7 +132,7 @@ mod tests {
     /// after 3 steps, at which a checkpoint is assumed.
     fn logged(folder: &Path) -> (MetricsLog, MetricsPosition, String) {
         let mut log = MetricsLog::open(folder).unwrap();
-        log.clear().unwrap();
+        log.restart(&[]).unwrap();
         (1..4).for_each(|step| log.add(&line(step)).unwrap());
         let position = log.sync().unwrap();
         let text = fs::read_to_string(folder.join(METRICS)).unwrap();

@@ -65,7 +65,7 @@ impl<'a> Trainer<'a> {
     fn train_steps(&mut self, observer: &mut dyn Observer) -> Result<(Option<Stop>, Duration)> {
         // Without a checkpoint, training starts at step 0, and `metrics.jsonl` is emptied.
         if self.saved.is_none() {
-            self.folder.clear_metrics()?;
+            self.folder.rewind(&self.state.metrics, 0)?;
         }
         let (config, dataset) = (self.config, self.dataset);
         let (first, steps) = (self.state.step, config.optimization.steps);
