@@ -5,8 +5,9 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::setting::{Section, Setting, json, shown};
+use crate::setting::{Kind, Section, Setting, json, shown};
 
 /// Subject of a [`UsageError`]: what the error is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,11 +130,20 @@ impl UsageError {
 /// The first setting that has another value.
 #[doc(hidden)]
 pub fn check_bounds<S: Section + Serialize>(section: &S) -> Result<(), UsageError> {
-    let values = json(section);
-    let mut settings = S::SETTINGS.iter();
-    let invalid = settings.find_map(|setting| setting.invalid(&values[setting.key()]));
-    invalid.map_or(Ok(()), |(setting, value, expected)| {
-        Err(UsageError::setting(setting, shown(&value), expected))
+    check_values(S::SETTINGS, &json(section))
+}
+
+fn check_values(settings: &[&'static Setting], values: &Value) -> Result<(), UsageError> {
+    settings.iter().try_for_each(|setting| {
+        let value = &values[setting.key()];
+        let read = match setting.kind {
+            // An optional group that is not used is null.
+            Kind::Group(..) if value.is_null() => return Ok(()),
+            Kind::Group(settings, _) => return check_values(settings, value),
+            _ => setting.read(value),
+        };
+        let wrong = |expected| UsageError::setting(setting, shown(value), expected);
+        read.map(drop).map_err(wrong)
     })
 }
 

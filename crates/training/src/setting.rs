@@ -343,22 +343,6 @@ impl Setting {
             _ => shown(value),
         }
     }
-
-    /// Returns the first setting of this one, or of the settings of this group, whose value is not
-    /// valid. With it, returns the value and what it must be. `value` is null for an optional group
-    /// that is not used.
-    pub(crate) fn invalid(&'static self, value: &Value) -> Option<(&'static Self, Value, String)> {
-        match self.kind {
-            Kind::Group(..) if value.is_null() => None,
-            Kind::Group(settings, _) => settings
-                .iter()
-                .find_map(|setting| setting.invalid(&value[setting.key()])),
-            _ => {
-                let expected = self.read(value).err()?;
-                Some((self, value.clone(), expected))
-            }
-        }
-    }
 }
 
 impl PartialEq for Setting {
