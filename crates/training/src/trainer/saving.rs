@@ -54,12 +54,6 @@ impl<'a> Trainer<'a> {
                 ));
             }
         }
-        // Rank 0 must not change the checkpoints while another process reads them.
-        self.group.barrier();
-        if self.group.is_first() {
-            self.folder.rewind(&state.metrics, state.step)?;
-            self.checkpoints.remove_after(state.step)?;
-        }
         self.saved = Some(state.step);
         self.seconds_before = state.train_seconds;
         self.read_at = state.train_seconds;
@@ -69,12 +63,16 @@ impl<'a> Trainer<'a> {
             version: std::mem::take(&mut self.state.version),
             ..state
         };
-        // The process that saved the checkpoint may have been killed before it removed older ones.
+        // Rank 0 must not change the checkpoints while another process reads them.
+        self.group.barrier();
         if self.group.is_first() {
-            self.prune()
-        } else {
-            Ok(())
+            self.folder.rewind(&self.state.metrics, self.state.step)?;
+            self.checkpoints.remove_after(self.state.step)?;
+            // The process that saved the checkpoint may have been killed before it removed older
+            // ones.
+            self.prune()?;
         }
+        Ok(())
     }
 
     /// Writes a checkpoint, unless this step has one already, and returns the checkpoint's folder.
