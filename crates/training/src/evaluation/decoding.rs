@@ -86,12 +86,8 @@ pub fn decode(
             Err(_) => part.failed.push(indices),
         }
     }
-    let parts = match group.size() {
-        1 => vec![part],
-        _ => group.gather_values(&part),
-    };
     let mut outputs = vec![Vec::new(); examples.len()];
-    for mut part in parts {
+    for mut part in group.gather_values(&part) {
         // A batch that failed in any process is decoded again, so that all return the same error.
         for indices in part.failed {
             part.outputs.extend(decode(&indices)?);
