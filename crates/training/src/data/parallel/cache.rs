@@ -16,6 +16,7 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::cache_folder::{self, PAIRS};
@@ -33,25 +34,10 @@ const TOKENS: &str = "tokens";
 const INDEX: &str = "index";
 const MANIFEST: &str = "manifest.json";
 
-/// Everything that a cache is made from. The name of the cache's folder contains a hash of these
-/// fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Origin {
-    format: u32,
-    /// Whether numbers in the files are little-endian, as on the machine that wrote them.
-    little_endian: bool,
-    /// SHA-256 of each file of the corpus.
-    files: Vec<String>,
-    fields: Option<[String; 2]>,
-    is_table: bool,
-    options: ReadOptions,
-    source_tokenizer: String,
-    target_tokenizer: String,
-}
-
 #[derive(Serialize, Deserialize)]
 struct Manifest {
-    origin: Origin,
+    /// Everything that the cache is made from. The name of its folder contains a hash of this.
+    origin: Value,
     stats: CorpusStats,
     /// SHA-256 of `tokens` and of `index`, in hexadecimal digits.
     sha256: [String; 2],
@@ -85,28 +71,27 @@ impl TokenCache {
         options: ReadOptions,
         tokenizers: [&Tokenizer; 2],
     ) -> Result<Self> {
-        let [source_tokenizer, target_tokenizer] = tokenizers.map(Tokenizer::identity);
-        let origin = Origin {
-            format: FORMAT,
-            little_endian: cfg!(target_endian = "little"),
-            files: files.to_vec(),
-            fields: corpus.fields.clone(),
-            is_table: corpus.target.is_none(),
-            options,
-            source_tokenizer,
-            target_tokenizer,
-        };
+        let origin = json!({
+            "format": FORMAT,
+            // Numbers in the files have the byte order of the machine that wrote them.
+            "little_endian": cfg!(target_endian = "little"),
+            "files": files,
+            "fields": corpus.fields,
+            "is_table": corpus.target.is_none(),
+            "options": options,
+            "tokenizers": tokenizers.map(Tokenizer::identity),
+        });
         cache_folder::open_or_make(
             caches,
             &format!("{PAIRS}{}", key(&origin)),
             |path| Self::open(path, &origin),
-            |path| make(path, &origin, corpus, tokenizers),
+            |path| make(path, &origin, corpus, options, tokenizers),
         )
     }
 
     /// Opens the cache in the folder `path`. Returns `None` if the manifest cannot be read, and an
     /// error if the cache is damaged.
-    fn open(path: &Path, origin: &Origin) -> Result<Option<Self>> {
+    fn open(path: &Path, origin: &Value) -> Result<Option<Self>> {
         let Ok(manifest) = read_regular(&path.join(MANIFEST), 16) else {
             return Ok(None);
         };
@@ -166,11 +151,12 @@ impl TokenCache {
 /// Tokenises a corpus and writes the files of its cache into `folder`.
 fn make(
     folder: &Path,
-    origin: &Origin,
+    origin: &Value,
     corpus: &Corpus,
+    options: ReadOptions,
     [source, target]: [&Tokenizer; 2],
 ) -> Result<()> {
-    let mut pairs = corpus.read(origin.options)?;
+    let mut pairs = corpus.read(options)?;
     let cannot = || format!("cannot write {}", folder.display());
     let create = |name| File::create(folder.join(name)).with_context(cannot);
     let mut files = [create(TOKENS)?, create(INDEX)?];
