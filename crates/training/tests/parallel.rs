@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
+use training::config::RunConfig;
 use training::data::parallel::{TextConfig, TokenizerKind};
-use training::data::prefetcher::Prefetcher;
 use training::data::{DataConfig, Dataset, Decoded, Split, open, prepare, reload};
+use training::trainer::Prefetcher;
 
 #[path = "../../../examples/pseudo_language/language.rs"]
 #[allow(dead_code)]
@@ -122,13 +123,17 @@ fn the_prefetcher_gives_the_batches_in_order_and_each_epoch_a_smaller_last_step(
     let dataset = dataset.as_ref();
     let batches = dataset.batches_per_epoch().unwrap();
     assert!(batches > 4);
+    let mut run = RunConfig::text("tiny");
+    run.seed = 3;
+    run.optimization.batch_size = 7;
     for accumulate in [1, 2, batches - 1, batches, batches + 1, 3 * batches + 1] {
         let steps = batches.div_ceil(accumulate);
         let begin = steps / 2;
+        run.optimization.accumulate = accumulate;
         let mut index = begin * accumulate;
         std::thread::scope(|scope| {
             let all = begin..3 * steps;
-            let mut prefetcher = Prefetcher::start(scope, dataset, 3, all.clone(), accumulate, 7);
+            let mut prefetcher = Prefetcher::start(scope, dataset, &run, all.clone());
             for step in all {
                 let left = batches - index % batches;
                 let here = (index + 1..).take(left.min(accumulate));
@@ -148,8 +153,9 @@ fn the_prefetcher_gives_the_batches_in_order_and_each_epoch_a_smaller_last_step(
         .open(&tokens[0])
         .unwrap();
     file.set_len(0).unwrap();
+    run.optimization.accumulate = 2;
     let error = std::thread::scope(|scope| {
-        Prefetcher::start(scope, dataset, 3, 5..100, 2, 7)
+        Prefetcher::start(scope, dataset, &run, 5..100)
             .next_step()
             .unwrap_err()
     });

@@ -7,10 +7,9 @@ use burn::tensor::Device;
 use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::Dataset;
-use training::data::prefetcher::step_examples;
 use training::lora::trained_parameters;
 use training::memory::{peak_rss_bytes, reset_peak_rss, state_bytes};
-use training::trainer::{Learner, new_model};
+use training::trainer::{Learner, new_model, step_examples};
 use transformer::weights::shapes;
 
 use crate::number::{bytes, grouped, seconds};
@@ -36,13 +35,12 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
     let has_lora = optimization.lora.is_some();
     let [parameters, trained] = [false, has_lora].map(|lora| trained_parameters(&shapes, lora));
 
-    let (steps, accumulate) = (optimization.steps, optimization.accumulate);
+    let steps = optimization.steps;
     let (mut time, mut tokens) = (0.0, 0);
     reset_peak_rss();
     for step in 1..=WARM_UP + STEPS {
         let begun = Instant::now();
-        let (seed, size) = (config.seed, optimization.batch_size);
-        let examples = step_examples(dataset, seed, step - 1, accumulate, size);
+        let examples = step_examples(dataset, config, step - 1);
         let taken = learner.take_step(config, step, examples, None, &Alone);
         let _ = taken.loss.into_data();
         device.sync()?;

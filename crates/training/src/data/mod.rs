@@ -11,8 +11,6 @@ pub(crate) mod config;
 pub(crate) mod dataset;
 pub(crate) mod example;
 pub mod parallel;
-#[doc(hidden)]
-pub mod prefetcher;
 mod prepare;
 #[doc(hidden)]
 pub mod share;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::finished::Ending;
+use super::prefetcher::Prefetcher;
 use super::setup::Trainer;
-use crate::data::prefetcher::Prefetcher;
 use crate::run::{EndReason, Event, Observer};
 
 /// Default number of steps between two evaluations, for data sets without epochs.
@@ -85,12 +85,8 @@ impl<'a> Trainer<'a> {
             self.save(observer)?;
         }
         let (stop, waited) = std::thread::scope(|scope| {
-            let optimization = &config.optimization;
-            let (accumulate, batch_size) = (optimization.accumulate, optimization.batch_size);
-            let steps = first..steps;
             // Dropping the prefetcher ends its thread, whether training succeeds or fails.
-            let mut prefetcher =
-                Prefetcher::start(scope, dataset, config.seed, steps, accumulate, batch_size);
+            let mut prefetcher = Prefetcher::start(scope, dataset, config, first..steps);
             let stop = self.take_steps(&mut prefetcher, observer);
             (stop, prefetcher.waited())
         });

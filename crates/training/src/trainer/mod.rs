@@ -9,6 +9,7 @@ mod learner;
 mod losses;
 mod optimizer;
 mod precision;
+mod prefetcher;
 mod reduce;
 mod saving;
 mod setup;
@@ -24,6 +25,8 @@ pub use finished::{Ending, Finished};
 pub use learner::Learner;
 #[doc(hidden)]
 pub use precision::configure;
+#[doc(hidden)]
+pub use prefetcher::{Prefetcher, step_examples};
 pub use setup::Trainer;
 pub use step::device_of;
 #[doc(hidden)]

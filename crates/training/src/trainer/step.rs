@@ -9,10 +9,10 @@ use burn::tensor::{Device, Tensor};
 use transformer::Transformer;
 
 use super::learner::Learner;
+use super::prefetcher::StepExamples;
 use super::sums::sum;
 use crate::collective::Collective;
 use crate::config::RunConfig;
-use crate::data::prefetcher::StepExamples;
 use crate::data::{Batch, StepShare};
 use crate::run::loss_scale::LossScale;
 

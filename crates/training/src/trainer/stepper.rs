@@ -5,10 +5,10 @@ use burn::tensor::Device;
 use transformer::Transformer;
 
 use super::learner::Learner;
+use super::prefetcher::step_examples;
 use super::step::{TakenStep, new_model};
 use crate::collective::Alone;
 use crate::config::{Precision, RunConfig};
-use crate::data::prefetcher::step_examples;
 use crate::data::{Dataset, Decoded, Example, Split};
 use crate::evaluation::Scores;
 use crate::run::loss_scale::LossScale;
@@ -64,16 +64,7 @@ impl Stepper {
     /// Takes the next step.
     pub fn step(&mut self) -> TakenStep {
         let _fast_paths = self.config.execution.fast_paths();
-        let optimization = &self.config.optimization;
-        let (accumulate, batch_size) = (optimization.accumulate, optimization.batch_size);
-        let dataset = self.dataset.as_ref();
-        let examples = step_examples(
-            dataset,
-            self.config.seed,
-            self.steps,
-            accumulate,
-            batch_size,
-        );
+        let examples = step_examples(self.dataset.as_ref(), &self.config, self.steps);
         self.steps += 1;
         let scale = self.loss_scale.as_mut();
         let (config, step) = (&self.config, self.steps);

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::{Dataset, Example};
+use crate::config::RunConfig;
+use crate::data::{Dataset, Example};
 
 /// Maximum number of prepared steps that wait in the channel.
 const AHEAD: usize = 4;
@@ -28,29 +29,27 @@ fn step_batches(dataset: &dyn Dataset, step: usize, accumulate: usize) -> Range<
     before + first + 1..before + end + 1
 }
 
-/// Makes the examples of step `step`, counted from 0, which has `accumulate` batches or, at the end
-/// of an epoch, those that are left. `seed` and `batch_size` are passed to [`Dataset::batch`].
-pub fn step_examples(
-    dataset: &dyn Dataset,
-    seed: u64,
-    step: usize,
-    accumulate: usize,
-    batch_size: usize,
-) -> StepExamples {
-    let batches = step_batches(dataset, step, accumulate);
-    let batches = batches.map(|index| dataset.batch(seed, index, batch_size));
+/// Makes the examples of step `step`, counted from 0. It has `accumulate` batches or, at the end of
+/// an epoch, those that are left.
+pub fn step_examples(dataset: &dyn Dataset, config: &RunConfig, step: usize) -> StepExamples {
+    let optimization = &config.optimization;
+    let batches = step_batches(dataset, step, optimization.accumulate);
+    let batches = batches.map(|index| dataset.batch(config.seed, index, optimization.batch_size));
     batches.collect()
 }
 
 /// Prepares the examples of training steps in a background thread, while earlier steps run.
 ///
 /// ```
-/// use training::data::prefetcher::Prefetcher;
-/// use training::data::synthetic::{Rule, SequenceConfig, SequenceTask};
+/// use training::config::RunConfig;
+/// use training::trainer::Prefetcher;
 ///
-/// let task = SequenceTask::new(Rule::Copy, &SequenceConfig::default())?;
+/// let mut config = RunConfig::copy();
+/// config.optimization.accumulate = 2;
+/// config.optimization.batch_size = 32;
+/// let task = config.check()?.expect("copy needs no files");
 /// let first_examples = std::thread::scope(|scope| {
-///     let mut prefetcher = Prefetcher::start(scope, &task, 7, 0..10, 2, 32);
+///     let mut prefetcher = Prefetcher::start(scope, task.as_ref(), &config, 0..10);
 ///     prefetcher.next_step()
 /// })?;
 /// assert_eq!(first_examples.len(), 2);
@@ -66,20 +65,17 @@ impl Prefetcher {
     /// Starts the thread. It ends after the last step of `steps`, or when the prefetcher is
     /// dropped.
     ///
-    /// For each step, the thread calls [`step_examples`] with `dataset`, `seed`, `accumulate` and
-    /// `batch_size`.
+    /// For each step, the thread calls [`step_examples`].
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         dataset: &'scope dyn Dataset,
-        seed: u64,
+        config: &'scope RunConfig,
         steps: Range<usize>,
-        accumulate: usize,
-        batch_size: usize,
     ) -> Self {
         let (sender, receiver) = sync_channel(AHEAD);
         scope.spawn(move || {
             for step in steps {
-                let make = || step_examples(dataset, seed, step, accumulate, batch_size);
+                let make = || step_examples(dataset, config, step);
                 let made = catch_unwind(AssertUnwindSafe(make));
                 let has_failed = made.is_err();
                 if sender.send(made).is_err() || has_failed {
