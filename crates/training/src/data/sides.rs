@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The values of a setting for sources and for targets.
+/// The values of a setting, or of something else, for sources and for targets.
 ///
 /// A configuration file, and `--set`, have either an object with the keys `source` and `target`, or a
 /// single value for both sides; `config.json` of a run has the object.
@@ -17,11 +17,11 @@ pub struct Sides<T> {
     pub target: T,
 }
 
-impl<T: Copy> Sides<T> {
+impl<T: Clone> Sides<T> {
     /// Returns `Sides` with the same value for sources and targets.
     pub fn both(value: T) -> Self {
         Self {
-            source: value,
+            source: value.clone(),
             target: value,
         }
     }

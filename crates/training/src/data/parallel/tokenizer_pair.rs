@@ -24,13 +24,7 @@ const OTHER: &str = "is not the tokeniser that the model was trained with: put t
 
 /// The tokenisers of sources and targets, which may be the same. As a [`Codec`], the pair can
 /// encode every text, and appends [`Tokenizer::suffix`], usually the end symbol, to sources.
-#[derive(Clone)]
-pub struct TokenizerPair {
-    /// The tokeniser of sources.
-    pub source: Arc<Tokenizer>,
-    /// The tokeniser of targets.
-    pub target: Arc<Tokenizer>,
-}
+pub type TokenizerPair = Sides<Arc<Tokenizer>>;
 
 impl TokenizerPair {
     /// Returns the tokenisers of a pretrained model.
@@ -73,11 +67,7 @@ impl TokenizerPair {
             Tokenizer::read_known(&run.join(name), sha256, OTHER).map(Arc::new)
         };
         if source == target {
-            let both = read(JOINT, source)?;
-            return Ok(Self {
-                source: both.clone(),
-                target: both,
-            });
+            return Ok(Self::both(read(JOINT, source)?));
         }
         Ok(Self {
             source: read(SOURCE, source)?,

@@ -46,21 +46,16 @@ pub(super) fn read_or_train(
         Some(path) => Ok(Arc::new(Tokenizer::read(path)?)),
         None => cached_or_trained(config, caches, fingerprints, held_out, texts),
     };
-    let (source, target) = match (source_file, target_file) {
+    Ok(match (source_file, target_file) {
         (Some(source), Some(target)) if source == target => {
-            let both = get(source_file, Texts::Both)?;
-            (both.clone(), both)
+            Sides::both(get(source_file, Texts::Both)?)
         }
-        (None, _) | (_, None) if *joint => {
-            let both = get(&None, Texts::Both)?;
-            (both.clone(), both)
-        }
-        _ => (
-            get(source_file, Texts::Sources)?,
-            get(target_file, Texts::Targets)?,
-        ),
-    };
-    Ok(TokenizerPair { source, target })
+        (None, _) | (_, None) if *joint => Sides::both(get(&None, Texts::Both)?),
+        _ => Sides {
+            source: get(source_file, Texts::Sources)?,
+            target: get(target_file, Texts::Targets)?,
+        },
+    })
 }
 
 fn cached_or_trained(
