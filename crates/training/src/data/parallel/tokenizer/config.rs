@@ -76,27 +76,19 @@ impl TokenizerConfig {
     }
 }
 
-/// The texts that a tokeniser is trained on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Texts {
-    /// Only sources.
-    Sources,
-    /// Only targets.
-    Targets,
-    /// Sources and targets, for a joint tokeniser of both.
-    Both,
+choices! {
+    /// The texts that a tokeniser is trained on.
+    pub enum Texts {
+        /// Only sources.
+        Sources = "sources",
+        /// Only targets.
+        Targets = "targets",
+        /// Sources and targets, for a joint tokeniser of both.
+        Both = "sources and targets",
+    }
 }
 
 impl Texts {
-    /// Returns the name of the texts in errors and notes.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sources => "sources",
-            Self::Targets => "targets",
-            Self::Both => "sources and targets",
-        }
-    }
-
     /// Returns the value for these texts. A joint tokeniser of sources and targets uses the value
     /// for sources.
     pub fn of<T>(self, sides: Sides<T>) -> T {
