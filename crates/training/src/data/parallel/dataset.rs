@@ -46,14 +46,9 @@ pub(super) struct Corpora {
 impl Corpora {
     fn epoch(&self, seed: u64, number: u64) -> Arc<EpochOrder> {
         let mut last = self.epoch.lock().expect("no holder panics");
-        match &*last {
-            Some((s, n, epoch)) if (*s, *n) == (seed, number) => epoch.clone(),
-            _ => {
-                let epoch = Arc::new(self.plan.epoch(seed, number));
-                *last = Some((seed, number, epoch.clone()));
-                epoch
-            }
-        }
+        let known = last.take().filter(|(s, n, _)| (*s, *n) == (seed, number));
+        let new = || (seed, number, Arc::new(self.plan.epoch(seed, number)));
+        last.insert(known.unwrap_or_else(new)).2.clone()
     }
 }
 
