@@ -68,11 +68,7 @@ impl BleuCounts {
 
     /// Returns the score of all segments that were added.
     pub fn score(&self) -> Bleu {
-        let Self {
-            hypothesis,
-            reference,
-            ..
-        } = *self;
+        let (hypothesis, reference) = (self.hypothesis, self.reference);
         let brevity_penalty = if hypothesis >= reference {
             1.0
         } else {

@@ -27,11 +27,8 @@ pub fn run_folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(parent)? {
         let path = entry?.path();
         let files = [CONFIG, METRICS, LOCK];
-        if is_cache(&path) {
-            continue;
-        }
         // A run that cannot be read is listed, too, so that it can be named.
-        if files.iter().any(|name| !is_missing(&path.join(name))) {
+        if !is_cache(&path) && files.iter().any(|name| !is_missing(&path.join(name))) {
             folders.push(path);
         }
     }

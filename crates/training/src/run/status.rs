@@ -189,16 +189,18 @@ impl StatusWriter {
             steps,
             reason: None,
         });
-        self.write()
+        self.change(|_| ())
     }
 
     /// Changes the status if it is running, and does nothing otherwise.
     pub(super) fn change(&mut self, change: impl FnOnce(&mut RunStatus)) -> Result<()> {
-        match &mut self.current {
-            Some(current) if current.status == Status::Running => change(current),
-            _ => return Ok(()),
-        }
-        self.write()
+        let current = self.current.as_mut();
+        let Some(current) = current.filter(|current| current.status == Status::Running) else {
+            return Ok(());
+        };
+        change(current);
+        self.folder.check()?;
+        write(self.folder.path(), current).context("cannot write status.json")
     }
 
     pub(super) fn fail(&mut self, error: &anyhow::Error) -> Result<()> {
@@ -214,14 +216,6 @@ impl StatusWriter {
             current.status = status;
             current.reason = Some(reason);
         })
-    }
-
-    fn write(&self) -> Result<()> {
-        let Some(current) = &self.current else {
-            return Ok(());
-        };
-        self.folder.check()?;
-        write(self.folder.path(), current).context("cannot write status.json")
     }
 }
 

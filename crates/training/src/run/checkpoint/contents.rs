@@ -149,12 +149,7 @@ pub(crate) fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Resu
 /// If the checkpoint has no valid state.
 pub fn read_state(files: &LoadedCheckpoint) -> Result<TrainingState, CheckpointError> {
     let state: TrainingState = parse(files, STATE, "the state")?;
-    let TrainingState {
-        updates,
-        step,
-        train_seconds,
-        ..
-    } = state;
+    let (updates, step, train_seconds) = (state.updates, state.step, state.train_seconds);
     let what = if updates > step {
         format!("has {updates} updates, which is more than its {step} steps")
     } else if !train_seconds.is_finite() || train_seconds < 0.0 {
