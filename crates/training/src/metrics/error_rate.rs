@@ -29,20 +29,15 @@ impl EditCounts {
     }
 
     fn add<T: PartialEq>(&mut self, hypothesis: Vec<T>, references: impl Iterator<Item = Vec<T>>) {
-        let mut best: Option<(usize, usize)> = None;
-        for reference in references {
-            if hypothesis.len().max(reference.len()) > Self::MAX_LENGTH {
-                self.is_too_long = true;
-            }
-            if self.is_too_long {
-                return;
-            }
-            let edits = strsim::generic_levenshtein(&hypothesis, &reference);
-            if best.is_none_or(|(fewest, _)| edits < fewest) {
-                best = Some((edits, reference.len()));
-            }
+        let references: Vec<Vec<T>> = references.collect();
+        let longest = references.iter().map(|it| it.len().max(hypothesis.len()));
+        self.is_too_long |= longest.max() > Some(Self::MAX_LENGTH);
+        if self.is_too_long {
+            return;
         }
-        let (edits, length) = best.unwrap_or_default();
+        let edits = |it: &Vec<T>| (strsim::generic_levenshtein(&hypothesis, it), it.len());
+        let fewest = references.iter().map(edits).min_by_key(|(edits, _)| *edits);
+        let (edits, length) = fewest.unwrap_or_default();
         self.edits += edits as u64;
         self.length += length as u64;
     }
