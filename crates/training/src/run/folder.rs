@@ -127,17 +127,16 @@ impl RunFolder {
     ///
     /// If `run_dir` equals `caches`, is not empty, or cannot be read as a folder.
     pub fn check(run_dir: Option<&Path>, caches: &Path) -> Result<(), UsageError> {
-        let Some(path) = run_dir else {
-            return check_output("cache", caches);
-        };
-        if absolute(path).ok() == absolute(caches).ok() {
-            let what = "is where tokenised corpora are kept; name another folder";
-            return Err(UsageError::argument(RUN_DIR, path.display(), what));
+        if let Some(path) = run_dir {
+            if absolute(path).ok() == absolute(caches).ok() {
+                let what = "is where tokenised corpora are kept; name another folder";
+                return Err(UsageError::argument(RUN_DIR, path.display(), what));
+            }
+            if path.exists() {
+                claim(path)?;
+            }
+            check_output(RUN_DIR, path)?;
         }
-        if path.exists() {
-            claim(path)?;
-        }
-        check_output(RUN_DIR, path)?;
         check_output("cache", caches)
     }
 

@@ -139,16 +139,13 @@ pub fn read_status(folder: &Path) -> Result<RunStatus, UsageError> {
 ///
 /// If the file cannot be read or written.
 pub fn record_stop(folder: &Path, by: &str) -> Result<()> {
-    let status: RunStatus = read_json(&folder.join(STATUS))?;
+    let mut status: RunStatus = read_json(&folder.join(STATUS))?;
     if status.status != Status::Running {
         return Ok(());
     }
-    let stopped = RunStatus {
-        status: Status::Stopped,
-        reason: Some(stopped_by(by)),
-        ..status
-    };
-    write(folder, &stopped).context("cannot write status.json")
+    status.status = Status::Stopped;
+    status.reason = Some(stopped_by(by));
+    write(folder, &status).context("cannot write status.json")
 }
 
 pub(super) fn stopped_by(by: &str) -> String {

@@ -38,25 +38,19 @@ impl<'a> Trainer<'a> {
     /// folder cannot be written, or if the observer returns an error.
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<'a>> {
         let fast_paths = self.config.execution.fast_paths();
-        match self.train_steps(observer) {
-            Ok((Some((by, checkpoint)), _)) => {
-                self.folder.record_stop(&by)?;
-                let step = self.state.step;
-                Ok(Ending::Stopped {
-                    by,
-                    step,
-                    checkpoint,
-                })
-            }
-            Ok((None, waited)) => {
-                let finished = self.finish(waited, fast_paths);
-                Ok(Ending::Done(Box::new(finished)))
-            }
-            Err(error) => {
-                self.folder.record_failure(&error);
-                Err(error)
-            }
-        }
+        let trained = self.train_steps(observer);
+        let (stop, waited) = trained.inspect_err(|error| self.folder.record_failure(error))?;
+        let Some((by, checkpoint)) = stop else {
+            let finished = self.finish(waited, fast_paths);
+            return Ok(Ending::Done(Box::new(finished)));
+        };
+        self.folder.record_stop(&by)?;
+        let step = self.state.step;
+        Ok(Ending::Stopped {
+            by,
+            step,
+            checkpoint,
+        })
     }
 
     /// Takes the remaining steps, while the prefetcher makes batches in its own thread. Returns

@@ -102,10 +102,9 @@ impl Prefetcher {
         let start = Instant::now();
         let examples = self.steps.recv().expect("the data set makes examples");
         self.waited += start.elapsed();
-        examples.map_err(|panic| {
-            *panic
-                .downcast()
-                .unwrap_or_else(|panic| resume_unwind(panic))
+        examples.map_err(|panic| match panic.downcast() {
+            Ok(error) => *error,
+            Err(panic) => resume_unwind(panic),
         })
     }
 

@@ -99,10 +99,8 @@ pub fn load_model(
         CheckpointSelector::Last => newest(&checkpoints)?,
         CheckpointSelector::Step(step) => {
             let files = at_step(&checkpoints, step);
-            (
-                step,
-                files.map_err(|error| of_selector(step, error.into()))?,
-            )
+            let files = files.map_err(|error| of_selector(step, error.into()))?;
+            (step, files)
         }
         CheckpointSelector::Best => of_model(&checkpoints)?,
         CheckpointSelector::Average(k) => {
@@ -119,10 +117,8 @@ pub fn load_model(
             let (step, mean) =
                 mean().map_err(|error| of_selector(format!("average:{k}"), error))?;
             let model = merged(model.clone(), lora);
-            return Ok((
-                step,
-                with_parameters(&model, mean, &checkpoints.path(step))?,
-            ));
+            let model = with_parameters(&model, mean, &checkpoints.path(step))?;
+            return Ok((step, model));
         }
     };
     Ok((step, read(&files)?))
