@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use lines::{LineReader, count_lines};
@@ -153,12 +153,23 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Returns the size of an open file in bytes, and its SHA-256 in hexadecimal digits. Reads the file in
-/// pieces, to save memory.
-pub(crate) fn sha256_of(mut file: &File) -> io::Result<(u64, String)> {
-    let mut hash = Sha256::new();
-    let size = io::copy(&mut file, &mut hash)?;
-    Ok((size, hex(&hash.finalize())))
+/// Length and SHA-256 of a file, or of its beginning.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checksum {
+    /// Length in bytes.
+    pub bytes: u64,
+    /// SHA-256 of these bytes, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Checksum {
+    /// Returns the checksum of an open file. Reads the file in pieces, to save memory.
+    pub(crate) fn of(mut file: &File) -> io::Result<Self> {
+        let mut hash = Sha256::new();
+        let bytes = io::copy(&mut file, &mut hash)?;
+        let sha256 = hex(&hash.finalize());
+        Ok(Self { bytes, sha256 })
+    }
 }
 
 /// Returns the first 16 hexadecimal digits of the SHA-256 of a value's JSON.

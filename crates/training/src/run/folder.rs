@@ -12,13 +12,13 @@ use super::layout::{
     CONFIG, METRICS, SUMMARY, cannot_write_file, check_names, check_output, is_own,
 };
 use super::lock::{LockedFolder, lock};
-use super::metrics_log::{MetricsLog, MetricsPosition};
+use super::metrics_log::MetricsLog;
 use super::new_folder::{RUN_DIR, claim, next_free};
 use super::status::{EndReason, RunStatus, Status, StatusWriter, read_status, stopped_by};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
 use crate::error::UsageError;
-use crate::files::{remove_file, remove_files, remove_temporaries, write_json};
+use crate::files::{Checksum, remove_file, remove_files, remove_temporaries, write_json};
 
 /// Name of the argument for the folder of an existing run, as errors show it.
 const RUN: &str = "run";
@@ -173,7 +173,7 @@ impl RunFolder {
     /// # Errors
     ///
     /// If the file cannot be read or written.
-    pub fn rewind(&mut self, position: &MetricsPosition, step: usize) -> Result<()> {
+    pub fn rewind(&mut self, position: &Checksum, step: usize) -> Result<()> {
         self.write(|files| files.metrics.rewind(position, step).context(CANNOT_LOG))
     }
 
@@ -284,7 +284,7 @@ impl RunFolder {
     /// # Errors
     ///
     /// If the file cannot be written, or the folder was removed, renamed or replaced.
-    pub fn sync(&mut self) -> Result<MetricsPosition> {
+    pub fn sync(&mut self) -> Result<Checksum> {
         self.write(|files| {
             files.status.folder.check()?;
             files.metrics.sync().context(CANNOT_LOG)

@@ -4,22 +4,13 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::curves::parse_line;
 use super::layout::{DAMAGED, METRICS};
-use crate::files::{hex, open_or_create, replace_whole, sha256};
+use crate::files::{Checksum, hex, open_or_create, replace_whole, sha256};
 use crate::notes;
-
-/// Length and checksum of `metrics.jsonl` at a checkpoint.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MetricsPosition {
-    /// Length in bytes.
-    pub bytes: u64,
-    /// SHA-256 of these bytes, in hexadecimal digits.
-    pub sha256: String,
-}
 
 /// The open `metrics.jsonl`, to which lines are added.
 #[derive(Debug)]
@@ -33,8 +24,8 @@ pub(super) struct MetricsLog {
 }
 
 impl MetricsLog {
-    /// Opens the file in a folder, and creates it if it does not exist. Call [`clear`](Self::clear)
-    /// or [`rewind`](Self::rewind) before you add the first line.
+    /// Opens the file in a folder, and creates it if it does not exist. Call
+    /// [`rewind`](Self::rewind) before you add the first line.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(METRICS);
         Ok(Self {
@@ -60,10 +51,10 @@ impl MetricsLog {
     }
 
     /// Waits until all lines are on the disk, and returns the file's position.
-    pub(super) fn sync(&mut self) -> io::Result<MetricsPosition> {
+    pub(super) fn sync(&mut self) -> io::Result<Checksum> {
         self.flush()?;
         self.file.get_ref().sync_data()?;
-        Ok(MetricsPosition {
+        Ok(Checksum {
             bytes: self.bytes,
             sha256: hex(&self.hash.clone().finalize()),
         })
@@ -74,7 +65,7 @@ impl MetricsLog {
     /// If the bytes up to that position differ from those at the checkpoint, the file is damaged.
     /// It is then kept as `metrics.damaged.jsonl`, unless it is empty. The undamaged lines up to
     /// `step` are written again, with a warning.
-    pub(super) fn rewind(&mut self, position: &MetricsPosition, step: usize) -> io::Result<()> {
+    pub(super) fn rewind(&mut self, position: &Checksum, step: usize) -> io::Result<()> {
         if position.bytes == 0 {
             // The checkpoint is at the beginning of the run. In an imported run, it has no checksum
             // to compare.
@@ -130,7 +121,7 @@ mod tests {
 
     /// Writes the lines of 4 steps. Returns the open log, and the position and the text of the file
     /// after 3 steps, at which a checkpoint is assumed.
-    fn logged(folder: &Path) -> (MetricsLog, MetricsPosition, String) {
+    fn logged(folder: &Path) -> (MetricsLog, Checksum, String) {
         let mut log = MetricsLog::open(folder).unwrap();
         log.restart(&[]).unwrap();
         (1..4).for_each(|step| log.add(&line(step)).unwrap());
@@ -145,7 +136,7 @@ mod tests {
     fn a_run_that_was_imported_begins_an_empty_file() {
         let folder = tempfile::tempdir().unwrap();
         let (mut log, _, _) = logged(folder.path());
-        log.rewind(&MetricsPosition::default(), 0).unwrap();
+        log.rewind(&Checksum::default(), 0).unwrap();
         assert!(fs::read(folder.path().join(METRICS)).unwrap().is_empty());
         assert!(!folder.path().join(DAMAGED).exists());
     }

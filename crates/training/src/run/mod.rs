@@ -47,8 +47,6 @@ pub use layout::unusable;
 pub use lengths::{Lengths, LengthsOf, add_lengths, read_lengths};
 #[doc(hidden)]
 pub use loss_scale::LossScale;
-#[doc(hidden)]
-pub use metrics_log::MetricsPosition;
 pub use observer::{Event, Observer};
 pub use records::{Evaluation, StepMetrics, Summary};
 #[doc(hidden)]

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::loss_scale::LossScale;
-use super::metrics_log::MetricsPosition;
 use super::status::EndReason;
 use crate::config::BestBy;
+use crate::files::Checksum;
 
 /// Progress of a training run: `state.json` of a checkpoint.
 ///
@@ -32,7 +32,7 @@ pub struct TrainingState {
     /// Why training ended; `None` if it has not ended.
     pub end_reason: Option<EndReason>,
     /// Length and checksum of `metrics.jsonl` at this step.
-    pub metrics: MetricsPosition,
+    pub metrics: Checksum,
     /// The best evaluation so far; `None` before the first evaluation.
     pub best: Option<Best>,
     /// Number of evaluations after the best one.

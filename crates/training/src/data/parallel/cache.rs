@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use super::cache_folder::{self, PAIRS};
 use super::{Corpus, CorpusStats, Pair, ReadOptions, Tokenizer};
-use crate::files::{hex, key, open_regular, read_regular, sha256, sha256_of, write_json};
+use crate::files::{Checksum, hex, key, open_regular, read_regular, sha256, write_json};
 use crate::notes;
 
 /// Version of the file format, and of the processing of texts before tokenisation.
@@ -99,8 +99,10 @@ impl TokenCache {
         anyhow::ensure!(manifest.origin == *origin, "it is of another corpus");
         let tokens = open_regular(&path.join(TOKENS)).context(TOKENS)?;
         let index = read_regular(&path.join(INDEX), u64::MAX >> 20).context(INDEX)?;
-        let (_, of_tokens) = sha256_of(&tokens).context(TOKENS)?;
-        let found = [of_tokens, sha256(&index)];
+        let found = [
+            Checksum::of(&tokens).context(TOKENS)?.sha256,
+            sha256(&index),
+        ];
         anyhow::ensure!(found == manifest.sha256, "a file differs from its SHA-256");
         let lengths: Vec<[u32; 2]> = bytemuck::pod_collect_to_vec(&index);
         let starts = lengths.iter().scan(0, |end, [source, target]| {

@@ -14,11 +14,11 @@ use transformer::weights::Parameters;
 
 use crate::error::UsageError;
 use crate::files::{
-    TemporaryFolder, open_regular, read_regular, remove_file, remove_files, remove_folder,
-    remove_replaced, sync_folder, write_through,
+    Checksum, TemporaryFolder, open_regular, read_regular, remove_file, remove_files,
+    remove_folder, remove_replaced, sync_folder, write_through,
 };
 use crate::run::layout::{CHECKPOINTS, CONFIG};
-use manifest::{FileEntry, Manifest};
+use manifest::Manifest;
 
 /// Version of the checkpoint format.
 pub(crate) const FORMAT: u32 = 1;
@@ -153,8 +153,8 @@ impl Checkpoints {
                 files: BTreeMap::new(),
             };
             for (name, content) in files {
-                let entry = FileEntry::write(&folder.path().join(name), content)?;
-                manifest.files.insert(String::from(*name), entry);
+                let checksum = manifest::write(&folder.path().join(name), content)?;
+                manifest.files.insert(String::from(*name), checksum);
             }
             let manifest = serde_json::to_vec_pretty(&manifest)?;
             write_through(&folder.path().join(MANIFEST), &manifest)?;
@@ -209,7 +209,7 @@ impl Checkpoints {
             }
             let read = || {
                 let file = open_regular(&path)?;
-                Ok((FileEntry::of(&file)?, file))
+                Ok((Checksum::of(&file)?, file))
             };
             let (found, file) = read().map_err(|error| unreadable(&path, &error))?;
             if found != entry {

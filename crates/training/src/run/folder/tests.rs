@@ -99,7 +99,7 @@ fn the_observer_logs_metrics_and_rewind_removes_them() {
     let path = parent.path().join("run");
     let config = RunConfig::copy();
     let mut folder = RunFolder::create(Some(&path), &config).unwrap();
-    folder.rewind(&MetricsPosition::default(), 0).unwrap();
+    folder.rewind(&Checksum::default(), 0).unwrap();
     let metrics = |step| StepMetrics {
         step,
         loss: 0.5,

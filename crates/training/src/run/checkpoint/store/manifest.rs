@@ -1,7 +1,6 @@
 //! The manifest of a checkpoint: lengths and checksums of its files.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -11,50 +10,36 @@ use sha2::{Digest, Sha256};
 use transformer::weights::{self, Dtype};
 
 use super::Content;
-use crate::files::{hex, sha256_of, write_through_by};
+use crate::files::{Checksum, hex, write_through_by};
 
 /// Contents of `manifest.json`: lengths and checksums of the other files.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub format: u32,
-    pub files: BTreeMap<String, FileEntry>,
+    pub files: BTreeMap<String, Checksum>,
 }
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct FileEntry {
-    pub bytes: u64,
-    sha256: String,
-}
-
-impl FileEntry {
-    /// Returns the entry of an open file.
-    pub fn of(file: &File) -> io::Result<Self> {
-        let (bytes, sha256) = sha256_of(file)?;
-        Ok(Self { bytes, sha256 })
-    }
-
-    /// Writes a file, and returns its entry.
-    pub fn write(path: &Path, content: &Content<'_>) -> Result<Self> {
-        let (mut hash, mut bytes) = (Sha256::new(), 0);
-        write_through_by(path, |file| -> Result<()> {
-            let mut to = BufWriter::new(Inspect {
-                to: file,
-                each: |written: &[u8]| {
-                    hash.update(written);
-                    bytes += written.len() as u64;
-                },
-            });
-            match content {
-                Content::Bytes(bytes) => to.write_all(bytes)?,
-                Content::Parameters(parameters) => {
-                    weights::write(&mut to, parameters, Dtype::F32, &BTreeMap::new())?;
-                }
+/// Writes a file, and returns its checksum.
+pub(super) fn write(path: &Path, content: &Content<'_>) -> Result<Checksum> {
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    write_through_by(path, |file| -> Result<()> {
+        let mut to = BufWriter::new(Inspect {
+            to: file,
+            each: |written: &[u8]| {
+                hash.update(written);
+                bytes += written.len() as u64;
+            },
+        });
+        match content {
+            Content::Bytes(bytes) => to.write_all(bytes)?,
+            Content::Parameters(parameters) => {
+                weights::write(&mut to, parameters, Dtype::F32, &BTreeMap::new())?;
             }
-            Ok(to.flush()?)
-        })?;
-        let sha256 = hex(&hash.finalize());
-        Ok(Self { bytes, sha256 })
-    }
+        }
+        Ok(to.flush()?)
+    })?;
+    let sha256 = hex(&hash.finalize());
+    Ok(Checksum { bytes, sha256 })
 }
 
 /// Passes bytes on to the writer `to`, and calls `each` with the bytes that `to` has taken.
