@@ -2,7 +2,6 @@
 //! before it.
 
 use burn::module::Module;
-use serde::{Deserialize, Serialize};
 use transformer::Transformer;
 use transformer::generate::{GenerateConfig, GenerateError, Method};
 
@@ -42,14 +41,6 @@ pub fn generate_config(
 /// Index of an example, and the best output for it.
 type Output = (usize, Vec<u32>);
 
-/// Outputs of one process of a group.
-#[derive(Default, Serialize, Deserialize)]
-struct Part {
-    outputs: Vec<Output>,
-    /// Batches whose decoding returned an error, each as the indices of its examples.
-    failed: Vec<Vec<usize>>,
-}
-
 /// Decodes the sources of examples. Returns the best output of each source. Every output begins with
 /// the data set's [`prefix`](transformer::generate::GenerateDefaults::prefix).
 ///
@@ -79,20 +70,21 @@ pub fn decode(
         let best = outputs.into_iter().map(|mut all| all.remove(0).tokens);
         Ok(indices.iter().copied().zip(best).collect())
     };
-    let mut part = Part::default();
+    // The outputs of this process, and the batches whose decoding returned an error.
+    let (mut decoded, mut failed) = (Vec::new(), Vec::new());
     for indices in batches(examples, vocab_size, Some(size), group) {
         match decode(&indices) {
-            Ok(outputs) => part.outputs.extend(outputs),
-            Err(_) => part.failed.push(indices),
+            Ok(outputs) => decoded.extend(outputs),
+            Err(_) => failed.push(indices),
         }
     }
     let mut outputs = vec![Vec::new(); examples.len()];
-    for mut part in group.gather_values(&part) {
+    for (mut decoded, failed) in group.gather_values(&(decoded, failed)) {
         // A batch that failed in any process is decoded again, so that all return the same error.
-        for indices in part.failed {
-            part.outputs.extend(decode(&indices)?);
+        for indices in failed {
+            decoded.extend(decode(&indices)?);
         }
-        for (index, output) in part.outputs {
+        for (index, output) in decoded {
             outputs[index] = output;
         }
     }
