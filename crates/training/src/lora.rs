@@ -28,9 +28,8 @@ pub(crate) fn with_lora<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
 pub fn trained_parameters(shapes: &BTreeMap<String, Vec<usize>>, is_lora: bool) -> usize {
     let is_trained = |name: &str| !is_lora || name.contains(".lora.");
     let trained = shapes.iter().filter(|(name, _)| is_trained(name));
-    trained
-        .map(|(_, shape)| shape.iter().product::<usize>())
-        .sum()
+    let sizes = trained.map(|(_, shape)| shape.iter().product::<usize>());
+    sizes.sum()
 }
 
 /// Returns a model in which LoRA's products are added to the matrices `W`, and `A` and `B` are

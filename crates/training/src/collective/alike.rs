@@ -31,10 +31,8 @@ pub fn check_alike(
     );
     // Other vector instructions round differently, so the copies of the model would drift apart.
     settings.insert("the vector instructions".into(), fused::simd_level().into());
-    let more = more
-        .iter()
-        .map(|(name, value)| ((*name).into(), value.clone()));
-    settings.extend(more);
+    let more = more.iter().cloned();
+    settings.extend(more.map(|(name, value)| (name.into(), value)));
     let all = group.gather_values(&(crate::host::name(), settings));
     let (there, first) = &all[0];
     for (rank, (here, other)) in all.iter().enumerate() {
@@ -59,10 +57,8 @@ pub fn check_alike(
 /// Returns the CRC-32C of a module's parameters, in the order of their names.
 pub(crate) fn checksum<M: Module>(module: &M) -> Value {
     let parameters = weights::parameters(module);
-    let sum = parameters
-        .values()
-        .fold(0, |sum, data| crc32c::crc32c_append(sum, data.as_bytes()));
-    Value::from(sum)
+    let data = parameters.values().map(|data| data.as_bytes());
+    data.fold(0, crc32c::crc32c_append).into()
 }
 
 #[cfg(test)]

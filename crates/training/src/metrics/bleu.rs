@@ -46,10 +46,8 @@ impl BleuCounts {
     /// If there is no reference.
     pub fn of_segment(hypothesis: &str, references: &[&str], tokenizer: Tokenizer) -> Self {
         let hypothesis = tokenizer.tokens(hypothesis);
-        let references: Vec<Vec<String>> = references
-            .iter()
-            .map(|reference| tokenizer.tokens(reference))
-            .collect();
+        let references = references.iter().map(|text| tokenizer.tokens(text));
+        let references: Vec<Vec<String>> = references.collect();
         let lengths = references.iter().map(Vec::len);
         let closest = lengths.min_by_key(|&length| (length.abs_diff(hypothesis.len()), length));
         let mut counts = Self {

@@ -89,10 +89,8 @@ pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageErr
 pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
     let whole = resolved(path);
     let is_inside = |run: &Path| {
-        let inside = whole
-            .strip_prefix(run)
-            .ok()
-            .and_then(|path| path.iter().next());
+        let inside = whole.strip_prefix(run).ok();
+        let inside = inside.and_then(|path| path.iter().next());
         let marks = [STATUS, METRICS, CHECKPOINTS];
         let is_run = run.join(CONFIG).exists() && marks.iter().any(|mark| run.join(mark).exists());
         is_run && inside.is_some_and(|own| is_own(&own.to_string_lossy()))
@@ -136,11 +134,8 @@ fn resolved(path: &Path) -> PathBuf {
     let Some((known, mut whole)) = found else {
         return path;
     };
-    for part in path
-        .strip_prefix(known)
-        .into_iter()
-        .flat_map(Path::components)
-    {
+    let rest = path.strip_prefix(known).into_iter();
+    for part in rest.flat_map(Path::components) {
         if part == Component::ParentDir {
             whole.pop();
         } else {

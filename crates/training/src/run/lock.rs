@@ -57,10 +57,8 @@ impl LockedFolder {
         let id = |file: Metadata| (file.dev(), file.ino());
         let now = fs::metadata(self.path.join(LOCK)).map(id);
         // If the metadata of the locked file cannot be read, the folder is assumed to be in place.
-        self.file
-            .metadata()
-            .map(id)
-            .map_or(true, |locked| now.is_ok_and(|now| now == locked))
+        let locked = self.file.metadata().map(id);
+        locked.map_or(true, |locked| now.is_ok_and(|now| now == locked))
     }
 
     #[cfg(not(unix))]

@@ -148,9 +148,8 @@ impl<'a> Trainer<'a> {
     /// should stop. Rank 0 decides whether a checkpoint is overdue, because the clocks of the
     /// processes differ, and all must save after the same step.
     fn agreed(&self, asked: Option<&'static str>, is_late: bool) -> (Option<String>, bool) {
-        let all = self
-            .group
-            .gather_values(&(asked.map(String::from), is_late));
+        let own = (asked.map(String::from), is_late);
+        let all = self.group.gather_values(&own);
         let (_, is_late) = all[0];
         (all.into_iter().find_map(|(asked, _)| asked), is_late)
     }

@@ -129,14 +129,8 @@ impl Learner {
         }
         let model = self.model.as_ref().expect("no update is under way");
         let division = Division::of(group, model);
-        reduce(
-            group,
-            division,
-            model,
-            gradients,
-            loss,
-            &mut self.exchange_seconds,
-        )
+        let seconds = &mut self.exchange_seconds;
+        reduce(group, division, model, gradients, loss, seconds)
     }
 
     /// Returns the global norm of gradients that all processes of a group have

@@ -82,9 +82,8 @@ impl TextConfig {
 
     /// Returns the options for reading the validation corpus, of which no long pair is skipped.
     pub(super) fn validation_options(&self) -> ReadOptions {
-        let truncates = true;
         ReadOptions {
-            truncates,
+            truncates: true,
             ..self.read_options()
         }
     }

@@ -351,9 +351,8 @@ impl CorpusStats {
             ),
         ];
         let notes = notes.into_iter().filter(|(count, ..)| *count > 0);
-        notes
-            .map(|(count, of, what)| counted(count as usize, of) + &what)
-            .collect()
+        let notes = notes.map(|(count, of, what)| counted(count as usize, of) + &what);
+        notes.collect()
     }
 }
 

@@ -71,11 +71,8 @@ impl Fingerprints {
 fn changed(corpus: &Corpus, setting: &'static Setting) -> UsageError {
     let files = corpus.files().map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");
-    UsageError::setting(
-        setting,
-        files,
-        "has changed since the run began, or is another one",
-    )
+    let what = "has changed since the run began, or is another one";
+    UsageError::setting(setting, files, what)
 }
 
 /// Returns the SHA-256 of each file of a corpus.

@@ -84,10 +84,8 @@ impl HeldOut {
 
     /// Returns a message that says how many pairs are held out.
     pub(super) fn description(&self) -> String {
-        let (held_out, of) = (
-            grouped(self.indices.len()),
-            counted(self.of as usize, "pair"),
-        );
+        let held_out = grouped(self.indices.len());
+        let of = counted(self.of as usize, "pair");
         format!(
             "no validation corpus: {held_out} of {of} held out for validation, chosen by their hash"
         )
