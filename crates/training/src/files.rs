@@ -64,11 +64,9 @@ fn replace_by<E: From<io::Error>>(
     write: impl FnOnce(&File) -> Result<(), E>,
 ) -> Result<(), E> {
     let temporary = temporary_name(path);
-    let written = write_through_by(&temporary, write).and_then(|()| {
-        fs::rename(&temporary, path)?;
-        Ok(())
-    });
-    written.inspect_err(|_| {
+    let written = write_through_by(&temporary, write);
+    let renamed = written.and_then(|()| Ok(fs::rename(&temporary, path)?));
+    renamed.inspect_err(|_| {
         // If the disk is full, a part of the file may have been written.
         let _ = fs::remove_file(&temporary);
     })?;

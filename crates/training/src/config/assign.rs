@@ -103,9 +103,8 @@ impl RunConfig {
             let is_pretrained = setting.path.starts_with("data.pretrained.");
             !is_group && !setting.is_derived && !is_pretrained
         });
-        settings
-            .map(|setting| (setting, value(setting.path)))
-            .collect()
+        let settings = settings.map(|setting| (setting, value(setting.path)));
+        settings.collect()
     }
 
     fn not_of_task(&self) -> String {

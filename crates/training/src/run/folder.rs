@@ -302,9 +302,8 @@ impl RunFolder {
         let path = self.path.join(SUMMARY);
         self.write(|files| {
             write_json(&path, summary).context("cannot write summary.json")?;
-            files
-                .status
-                .change(|current| current.status = Status::Finished)
+            let finish = |current: &mut RunStatus| current.status = Status::Finished;
+            files.status.change(finish)
         })
     }
 }

@@ -72,10 +72,8 @@ fn latest_in(parent: &Path) -> Result<PathBuf, UsageError> {
     let latest = dated.max().map(|(_, folder)| folder);
     latest.ok_or_else(|| {
         let parent = absolute(parent).unwrap_or(parent.into());
-        let what = format!(
-            "there is no run in {}; name the folder of a run",
-            parent.display()
-        );
+        let parent = parent.display();
+        let what = format!("there is no run in {parent}; name the folder of a run");
         UsageError::argument("run", LATEST, what)
     })
 }

@@ -56,9 +56,8 @@ impl Trainer<'_> {
             target,
             step: self.state.step,
         });
-        let patience = config
-            .patience
-            .filter(|&patience| self.state.since_best >= patience);
+        let since_best = self.state.since_best;
+        let patience = config.patience.filter(|&patience| since_best >= patience);
         let out_of_patience = patience.map(|_| EndReason::OutOfPatience {
             best: self.state.best.map_or(0, |best| best.step),
         });

@@ -176,9 +176,8 @@ impl<'a> Trainer<'a> {
         let step = self.state.step + 1;
         let examples = prefetcher.next_step()?;
         let scale = self.state.loss_scale.as_mut();
-        let taken = self
-            .learner
-            .take_step(config, step, examples, scale, self.group);
+        let learner = &mut self.learner;
+        let taken = learner.take_step(config, step, examples, scale, self.group);
         self.state.step = step;
         self.state.updates += usize::from(!taken.skipped);
         self.state.learning_rate = taken.learning_rate;

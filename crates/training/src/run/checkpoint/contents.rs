@@ -98,12 +98,10 @@ pub(super) fn at_step(
             return error;
         }
         let others: Vec<String> = steps.iter().map(usize::to_string).collect();
+        let others = others.join(", ");
         let what = match &others[..] {
-            [] => "has no checkpoint".into(),
-            others => format!(
-                "has no checkpoint of step {step}, only of {}",
-                others.join(", ")
-            ),
+            "" => "has no checkpoint".into(),
+            others => format!("has no checkpoint of step {step}, only of {others}"),
         };
         CheckpointError::damaged(checkpoints.folder(), what)
     })?;

@@ -31,11 +31,8 @@ impl Tokenizer {
             Engine::Pieces(pieces) => Arc::new(Engine::Pieces(pieces.of(side))),
             Engine::Library(_) => parsed.inner.clone(),
         };
-        let Some(end_id) = model.search.eos_id else {
-            return Err(wrong(
-                "cannot end texts: the model has no eos_token_id".into(),
-            ));
-        };
+        let what = "cannot end texts: the model has no eos_token_id";
+        let end_id = model.search.eos_id.ok_or_else(|| wrong(what.into()))?;
         let size = model.vocab_size;
         if let Some(id) = parsed.largest_id.filter(|&id| id as usize >= size) {
             let what = format!("has the token id {id}, but the model has {size} tokens");
