@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
-use training::config::differences::{FINE_TUNING, NearestPreset};
+use training::config::differences::FINE_TUNING;
 use training::error::UsageError;
 use training::run::layout::CONFIG;
 use training::run::{COMPARED, RunData, rfc3339, run_folders};
@@ -56,12 +56,6 @@ pub enum Column {
 /// Width of the settings below which other columns are left out, in terminal columns.
 const SETTINGS: usize = 20;
 
-/// A run in the list.
-struct Listed {
-    run: RunData,
-    nearest: Option<NearestPreset>,
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -85,10 +79,7 @@ pub fn run(args: &RunsArgs) -> Result<()> {
     let mut runs = Vec::new();
     for folder in &folders {
         match RunData::summary(folder) {
-            Ok(run) => runs.push(Listed {
-                nearest: run.nearest_preset(),
-                run,
-            }),
+            Ok(run) => runs.push(run),
             Err(error) if is_run => return Err(error.into()),
             Err(error) => output::note(&format!("skipped {}", describe(&error.into()))),
         }
@@ -99,15 +90,14 @@ pub fn run(args: &RunsArgs) -> Result<()> {
     }
     sort(&mut runs, args.sort);
     if args.json {
-        return runs
-            .iter()
-            .try_for_each(|run| output::result(&run.record().to_string()));
+        let mut records = runs.iter().map(record);
+        return records.try_for_each(|record| output::result(&record.to_string()));
     }
     let headings = [
         "name", "task", "settings", "steps", "best", "time", "status",
     ];
     // What tells runs apart comes first, because the column may be cut.
-    let mut words: Vec<Vec<String>> = runs.iter().map(Listed::settings).collect();
+    let mut words: Vec<Vec<String>> = runs.iter().map(settings).collect();
     let mut counts: HashMap<String, usize> = HashMap::new();
     for word in words.iter().flatten() {
         *counts.entry(word.clone()).or_default() += 1;
@@ -118,7 +108,7 @@ pub fn run(args: &RunsArgs) -> Result<()> {
     let width = width_of(&console::Term::stdout());
     let mut table = Table::new(headings).right([3, 5]).cutting(2);
     for (run, words) in runs.iter().zip(&words) {
-        let mut row = run.row(words.join(" "));
+        let mut row = row(run, words.join(" "));
         if width.is_some() {
             row[0] = shown::shortened(&row[0]);
         }
@@ -138,20 +128,20 @@ pub fn run(args: &RunsArgs) -> Result<()> {
     output::results(&table.lines(width).join("\n"))
 }
 
-fn sort(runs: &mut [Listed], by: Column) {
+fn sort(runs: &mut [RunData], by: Column) {
     // Runs with equal values in the column stay sorted by their names.
-    runs.sort_by_cached_key(|it| natural(&it.run.name));
+    runs.sort_by_cached_key(|it| natural(&it.name));
     match by {
         Column::Name => {}
-        Column::Changed => runs.sort_by_key(|it| Reverse(it.run.changed)),
-        Column::Task => runs.sort_by(|a, b| a.run.task().cmp(b.run.task())),
-        Column::Steps => runs.sort_by_key(|it| Reverse(it.run.status.step)),
-        Column::Best => runs.sort_by(|a, b| by_best(&a.run, &b.run)),
+        Column::Changed => runs.sort_by_key(|it| Reverse(it.changed)),
+        Column::Task => runs.sort_by(|a, b| a.task().cmp(b.task())),
+        Column::Steps => runs.sort_by_key(|it| Reverse(it.status.step)),
+        Column::Best => runs.sort_by(by_best),
         Column::Time => {
-            let seconds = |it: &Listed| it.run.metric("seconds").unwrap_or(-1.0);
+            let seconds = |run: &RunData| run.metric("seconds").unwrap_or(-1.0);
             runs.sort_by(|a, b| seconds(b).total_cmp(&seconds(a)));
         }
-        Column::Status => runs.sort_by_key(|it| it.run.status.status as u8),
+        Column::Status => runs.sort_by_key(|it| it.status.status as u8),
     }
 }
 
@@ -180,70 +170,67 @@ fn natural(name: &str) -> Vec<(String, u64)> {
     parts.collect()
 }
 
-impl Listed {
-    fn row(&self, settings: String) -> Vec<String> {
-        let run = &self.run;
-        let best = run.best.map(|best| metric::named(best.field(), best.value));
-        vec![
-            run.name.clone(),
-            run.task().into(),
-            settings,
-            metric::steps(&run.status),
-            best.unwrap_or("-".into()),
-            run.metric("seconds").map_or("-".into(), seconds),
-            run.status.status.to_string(),
-        ]
-    }
+fn row(run: &RunData, settings: String) -> Vec<String> {
+    let best = run.best.map(|best| metric::named(best.field(), best.value));
+    vec![
+        run.name.clone(),
+        run.task().into(),
+        settings,
+        metric::steps(&run.status),
+        best.unwrap_or("-".into()),
+        run.metric("seconds").map_or("-".into(), seconds),
+        run.status.status.to_string(),
+    ]
+}
 
-    /// Returns the settings that differ from the preset, as flags if possible.
-    fn settings(&self) -> Vec<String> {
-        let Some(nearest) = &self.nearest else {
-            return Vec::new();
-        };
-        let mut words = Vec::new();
-        match nearest.name {
-            FINE_TUNING => {
-                let folder = &self.run.config["data"]["pretrained"]["folder"];
-                words.push(format!("--from {}", folder.as_str().unwrap_or_default()));
-            }
-            preset if self.run.is_of_texts() => words.push(format!("--preset {preset}")),
-            _ => {}
+/// Returns the settings that differ from the preset, as flags if possible.
+fn settings(run: &RunData) -> Vec<String> {
+    let Some(nearest) = run.nearest_preset() else {
+        return Vec::new();
+    };
+    let mut words = Vec::new();
+    match nearest.name {
+        FINE_TUNING => {
+            let folder = &run.config["data"]["pretrained"]["folder"];
+            words.push(format!("--from {}", folder.as_str().unwrap_or_default()));
         }
-        let chosen = shown::chosen(nearest);
-        let chosen = chosen.iter();
-        words.extend(chosen.map(|(path, value)| shown::setting(path, value)));
-        words
+        preset if run.is_of_texts() => words.push(format!("--preset {preset}")),
+        _ => {}
     }
+    let chosen = shown::chosen(&nearest);
+    let chosen = chosen.iter();
+    words.extend(chosen.map(|(path, value)| shown::setting(path, value)));
+    words
+}
 
-    /// Returns the run in the form of its JSON output. The time at which training last changed the
-    /// folder is in UTC and in the format of RFC 3339.
-    fn record(&self) -> Value {
-        let run = &self.run;
-        let nearest = self.nearest.as_ref();
-        let metric = |name| Some((name, run.metric(name)?));
-        let metrics: BTreeMap<&str, f64> = COMPARED.into_iter().filter_map(metric).collect();
-        let best = run.best.map(|best| {
-            let field = best.field();
-            json!({"metric": field, "value": best.value, "step": best.step})
-        });
-        let changed = run.changed.and_then(rfc3339);
-        json!({
-            "name": run.name,
-            "folder": run.folder.to_string_lossy(),
-            "task": run.task(),
-            "preset": nearest.map(|nearest| nearest.name),
-            "settings": nearest.map(|nearest| &nearest.changed),
-            "seed": run.seed(),
-            "step": run.status.step,
-            "steps": run.status.steps,
-            "best": best,
-            "seconds": run.metric("seconds"),
-            "status": run.status.status,
-            "reason": run.status.reason,
-            "changed": changed.map(|time| time.to_string()),
-            "metrics": metrics,
-        })
-    }
+/// Returns the run in the form of its JSON output. The time at which training last changed the
+/// folder is in UTC and in the format of RFC 3339.
+fn record(run: &RunData) -> Value {
+    let nearest = run.nearest_preset();
+    let nearest = nearest.as_ref();
+    let metric = |name| Some((name, run.metric(name)?));
+    let metrics: BTreeMap<&str, f64> = COMPARED.into_iter().filter_map(metric).collect();
+    let best = run.best.map(|best| {
+        let field = best.field();
+        json!({"metric": field, "value": best.value, "step": best.step})
+    });
+    let changed = run.changed.and_then(rfc3339);
+    json!({
+        "name": run.name,
+        "folder": run.folder.to_string_lossy(),
+        "task": run.task(),
+        "preset": nearest.map(|nearest| nearest.name),
+        "settings": nearest.map(|nearest| &nearest.changed),
+        "seed": run.seed(),
+        "step": run.status.step,
+        "steps": run.status.steps,
+        "best": best,
+        "seconds": run.metric("seconds"),
+        "status": run.status.status,
+        "reason": run.status.reason,
+        "changed": changed.map(|time| time.to_string()),
+        "metrics": metrics,
+    })
 }
 
 #[cfg(test)]
