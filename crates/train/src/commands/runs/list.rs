@@ -14,7 +14,7 @@ use training::run::{COMPARED, RunData, rfc3339, run_folders};
 
 use super::shown;
 use crate::args::flags::describe;
-use crate::args::run_folder;
+use crate::args::{name_of, run_folder};
 use crate::metric;
 use crate::number::seconds;
 use crate::terminal::table::Table;
@@ -114,13 +114,8 @@ pub fn run(args: &RunsArgs) -> Result<()> {
         }
         table.push(row);
     }
-    let sorted = args.sort.to_possible_value();
-    let is_sorted = |name: &str| {
-        sorted
-            .as_ref()
-            .is_some_and(|value| value.matches(name, false))
-    };
-    for name in ["task", "time"].into_iter().filter(|name| !is_sorted(name)) {
+    let sorted = name_of(args.sort);
+    for name in ["task", "time"].into_iter().filter(|name| *name != sorted) {
         if width.is_some_and(|width| table.width_with(SETTINGS) > width) {
             table = table.without(name);
         }
