@@ -44,6 +44,16 @@ pub fn different(runs: &[PathBuf]) -> Result<Vec<&PathBuf>, UsageError> {
     Ok(runs.iter().filter(is_kept).collect())
 }
 
+/// Returns the path of `--output`, or else `name`, which is inside the folder of the run if there is
+/// only one.
+pub fn output_or(output: Option<&Path>, runs: &[PathBuf], name: &str) -> PathBuf {
+    match (output, runs) {
+        (Some(path), _) => path.into(),
+        (None, [run]) => run.join(name),
+        (None, _) => name.into(),
+    }
+}
+
 /// Returns the folder of a file.
 pub fn folder_of(file: &Path) -> &Path {
     let folder = file.parent().filter(|folder| *folder != Path::new(""));

@@ -11,7 +11,7 @@ use training::run::checkpoint::TrainedRun;
 use training::run::layout::{PICTURES, check_names, check_output};
 
 use crate::args::flags::describe;
-use crate::args::{different, name_of, needs, reject, run_folder};
+use crate::args::{different, name_of, needs, output_or, reject, run_folder};
 use crate::device::DeviceName;
 use crate::plot::attention::{attention_maps, example_source};
 use crate::plot::{AttentionMaps, Plot, Progress, RunPlot};
@@ -64,15 +64,6 @@ impl PlotArgs {
     /// Returns whether to draw a plot.
     pub fn wants(&self, plot: RunPlot) -> bool {
         self.only.is_empty() || self.only.contains(&plot)
-    }
-
-    /// Returns the folder that the plots are written to.
-    pub fn folder(&self) -> PathBuf {
-        match (&self.output, &self.runs[..]) {
-            (Some(folder), _) => folder.clone(),
-            (None, [run]) => run.join(PICTURES),
-            (None, _) => PICTURES.into(),
-        }
     }
 }
 
@@ -156,7 +147,7 @@ fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec
 }
 
 fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
-    let folder = args.folder();
+    let folder = output_or(args.output.as_deref(), &args.runs, PICTURES);
     plot.save(&folder, name)?;
     output::result(&folder.join(name).display().to_string())
 }

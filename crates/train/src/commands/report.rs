@@ -11,7 +11,9 @@ use training::run::layout::check_output;
 use training::run::{RunData, labels};
 
 use crate::args::flags::describe;
-use crate::args::{different, folder_of, reject, run_folder, unwritable_output, whole_within};
+use crate::args::{
+    different, folder_of, output_or, reject, run_folder, unwritable_output, whole_within,
+};
 use crate::device::DeviceName;
 use crate::report::{Examined, RunReport, page};
 use crate::terminal::output;
@@ -38,17 +40,6 @@ pub struct ReportArgs {
     pub backend: Option<String>,
 }
 
-impl ReportArgs {
-    /// Returns the path of the page.
-    pub fn path(&self) -> PathBuf {
-        match (&self.output, &self.runs[..]) {
-            (Some(path), _) => path.clone(),
-            (None, [run]) => run.join("report.html"),
-            (None, _) => "report.html".into(),
-        }
-    }
-}
-
 /// Runs the command.
 ///
 /// # Errors
@@ -57,7 +48,7 @@ impl ReportArgs {
 /// page cannot be written.
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let folders = different(&args.runs)?.into_iter();
-    let path = args.path();
+    let path = output_or(args.output.as_deref(), &args.runs, "report.html");
     check_output("output", &path)?;
     let name = path.to_string_lossy().to_lowercase();
     let is_page = [".html", ".htm"].iter().any(|end| name.ends_with(end));
