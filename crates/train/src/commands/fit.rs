@@ -50,9 +50,17 @@ pub struct FitArgs {
     /// A tokenizer.json for both sides, instead of a trained one
     #[arg(long, value_name = "FILE", help_heading = "Tokeniser (for --task text)", hide_short_help = true, conflicts_with_all = ["source_tokenizer_file", "target_tokenizer_file"], value_parser = recorded_path())]
     pub tokenizer_file: Option<String>,
-    /// The model that training begins with.
-    #[command(flatten, next_help_heading = "Pretrained model (for --task text)")]
-    pub pretrained: PretrainedArgs,
+    /// Fine-tune the model in this Hugging Face folder, with its tokeniser
+    #[arg(long, value_name = "FOLDER", help_heading = "Pretrained model (for --task text)", conflicts_with_all = ["preset", "config"], value_parser = recorded_path())]
+    pub from: Option<String>,
+    /// Language of the sources, such as eng_Latn, if the model is multilingual [default: the
+    /// tokeniser's]
+    #[arg(long, value_name = "CODE", help_heading = "Pretrained model (for --task text)", hide_short_help = true, requires = "from", conflicts_with_all = ["preset", "config", "family"])]
+    pub source_lang: Option<String>,
+    /// Language of the targets, such as deu_Latn, if the model is multilingual [default: the
+    /// model's]
+    #[arg(long, value_name = "CODE", help_heading = "Pretrained model (for --task text)", hide_short_help = true, requires = "from", conflicts_with_all = ["preset", "config", "family"])]
+    pub target_lang: Option<String>,
     /// Folder of the run, new or empty [default: runs/TASK-N]
     #[arg(long, value_name = "FOLDER", help_heading = "Run folder")]
     pub run_dir: Option<PathBuf>,
@@ -75,22 +83,6 @@ pub struct FitArgs {
     pub plain: bool,
 }
 
-/// Flags of `fit` about the model that training begins with.
-#[derive(Clone, Debug, Args)]
-pub struct PretrainedArgs {
-    /// Fine-tune the model in this Hugging Face folder, with its tokeniser
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["preset", "config"], value_parser = recorded_path())]
-    pub from: Option<String>,
-    /// Language of the sources, such as eng_Latn, if the model is multilingual [default: the
-    /// tokeniser's]
-    #[arg(long, value_name = "CODE", hide_short_help = true, requires = "from", conflicts_with_all = ["preset", "config", "family"])]
-    pub source_lang: Option<String>,
-    /// Language of the targets, such as deu_Latn, if the model is multilingual [default: the
-    /// model's]
-    #[arg(long, value_name = "CODE", hide_short_help = true, requires = "from", conflicts_with_all = ["preset", "config", "family"])]
-    pub target_lang: Option<String>,
-}
-
 impl FitArgs {
     /// Returns the settings of the run that the flags describe, and the pretrained model if it
     /// had to be opened for the settings. The caller must check the settings.
@@ -100,7 +92,9 @@ impl FitArgs {
     /// A file or a folder that cannot be used, a backend that cannot be used, a value that is not
     /// valid, or flags that cannot be combined with each other or with the task.
     pub fn config(&self) -> Result<(RunConfig, Option<PretrainedModel>), UsageError> {
-        let model = self.pretrained.open()?;
+        let languages = Languages::new(self.source_lang.clone(), self.target_lang.clone());
+        let open = |folder| PretrainedModel::open(Path::new(folder), &languages);
+        let model = self.from.as_ref().map(open).transpose()?;
         let mut config = match (&self.config, &model) {
             (Some(path), _) => file::read(path)?,
             (None, Some(model)) => self.of_pretrained(model)?,
@@ -223,19 +217,6 @@ impl FitArgs {
             }
             _ => Ok(config),
         }
-    }
-}
-
-impl PretrainedArgs {
-    /// Opens the model of `--from`. Returns `None` without `--from`.
-    ///
-    /// # Errors
-    ///
-    /// A folder that cannot be used, or a language that its tokeniser does not have.
-    pub fn open(&self) -> Result<Option<PretrainedModel>, UsageError> {
-        let languages = Languages::new(self.source_lang.clone(), self.target_lang.clone());
-        let open = |folder| PretrainedModel::open(Path::new(folder), &languages);
-        self.from.as_ref().map(open).transpose()
     }
 }
 
