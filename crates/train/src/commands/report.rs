@@ -72,7 +72,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
         Ok(RunReport::new(run, label, examined))
     });
     let reports: Vec<RunReport> = reports.collect::<Result<_>>()?;
-    write(args, &path, &page(&runs, &reports)?)?;
+    write(args, &path, &page(&runs, &reports))?;
     for run in &reports {
         for note in &run.notes {
             output::note(&format!("{}: {note}", run.name));

@@ -1,12 +1,11 @@
 //! Writes the charts and data of runs, the style and the scripts into one HTML file.
 
-use anyhow::Result;
 use clap::ValueEnum;
-use serde::Serialize;
+use serde_json::json;
 use training::run::{RunData, seed_groups};
 
 use super::run::RunReport;
-use super::settings::{Setting, settings};
+use super::settings::settings;
 use crate::plot::{Plot, Progress, RunPlot, SERIES};
 use crate::terminal::output::visible;
 
@@ -20,45 +19,32 @@ const SCRIPTS: [&str; 6] = [
     include_str!("page/main.js"),
 ];
 
-/// The data of a page.
-#[derive(Serialize)]
-struct Data<'a> {
-    version: &'static str,
-    runs: &'a [RunReport],
-    settings: Vec<Setting>,
-    /// Number of the colour of each run's line, if charts have a line for each run or group.
-    colors: Vec<Option<usize>>,
-}
-
 /// Returns the HTML page for these runs, with their reports in the same order.
-///
-/// # Errors
-///
-/// No error is expected, because all data can be drawn and written as JSON.
-pub fn page(runs: &[RunData], reports: &[RunReport]) -> Result<String> {
+pub fn page(runs: &[RunData], reports: &[RunReport]) -> String {
     let groups = seed_groups(runs);
+    // Number of the colour of a run's line, if charts have a line for each run or group.
     let color = |index: usize| {
         let group = groups.iter().find(|group| group.contains(&index))?;
         (groups.len() > 1).then_some(group[0] % SERIES.len())
     };
-    let data = Data {
-        version: env!("CARGO_PKG_VERSION"),
-        runs: reports,
-        settings: settings(runs),
-        colors: (0..runs.len()).map(color).collect(),
-    };
+    let data = json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "runs": reports,
+        "settings": settings(runs),
+        "colors": (0..runs.len()).map(color).collect::<Vec<_>>(),
+    });
     let names: Vec<&str> = reports.iter().map(|run| run.name.as_str()).collect();
     // A `script` element ends at `</script>` and changes its meaning at `<!--`. In JSON, `<` occurs
     // in strings only.
-    let data = visible(&serde_json::to_string(&data)?).replace('<', "\\u003c");
-    Ok(format!(
+    let data = visible(&data.to_string()).replace('<', "\\u003c");
+    format!(
         include_str!("page/page.html"),
         title = escaped(&names.join(", ")),
         style = include_str!("page/page.css"),
         charts = charts(runs),
         data = data,
         script = SCRIPTS.join("\n"),
-    ))
+    )
 }
 
 /// Returns the charts by step and, if they differ, by time.
@@ -109,7 +95,7 @@ mod tests {
         fs::write(folder.join("metrics.jsonl"), metrics).unwrap();
         let run = RunData::read(folder).unwrap();
         let report = RunReport::new(&run, run.name.clone(), Err("no checkpoint".into()));
-        page(&[run], &[report]).unwrap()
+        page(&[run], &[report])
     }
 
     /// Returns the JSON data in a page.
@@ -136,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_page_needs_no_network_and_no_other_file() {
-        let page = page(&[], &[]).unwrap();
+        let page = page(&[], &[]);
         for outside in [
             "http:", "https:", "src=", "@import", "url(", "fetch(", "<link",
         ] {
