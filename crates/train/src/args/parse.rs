@@ -44,14 +44,19 @@ pub fn fields(text: &str) -> Result<[String; 2], String> {
     Ok(serde_json::from_value(fields).expect("they are two names"))
 }
 
+/// Returns a parser of the names of a setting's choices.
+pub fn choice_names(choices: fn() -> setting::Choices) -> PossibleValuesParser {
+    let choices = choices().into_iter();
+    let values = choices.map(|(name, help)| PossibleValue::new(setting::on_line(&name)).help(help));
+    PossibleValuesParser::new(values)
+}
+
 /// Returns the parser of a flag with the choices of a setting.
 pub fn chosen<T>(choices: fn() -> setting::Choices) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
 {
-    let choices = choices().into_iter();
-    let values = choices.map(|(name, help)| PossibleValue::new(setting::on_line(&name)).help(help));
-    PossibleValuesParser::new(values).map(|name| {
+    choice_names(choices).map(|name| {
         serde_json::from_value(name.replace('-', "_").into()).expect("clap checks the name")
     })
 }

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::Value;
 use training::config::differences::{Settings, with_sides};
@@ -11,10 +10,10 @@ use training::config::{LengthsConfig, ModelSettings, RunConfig, all_settings};
 use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
 use training::data::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
 use training::error::{UsageError, check_bounds};
-use training::setting::{Flag, Kind, Section, Setting, Tasks, on_line, shown};
+use training::setting::{Flag, Kind, Section, Setting, Tasks, shown};
 
 use super::check::{needs, reject};
-use super::parse::recorded_path;
+use super::parse::{choice_names, recorded_path};
 
 /// The headings of the help, in its order, each with the paths that its settings begin with. The
 /// longest of these beginnings counts.
@@ -204,23 +203,16 @@ fn add_flags(
         };
         let arg = match setting.kind {
             Kind::Switch => arg.action(ArgAction::SetTrue),
-            Kind::Choice(choices) => {
-                let choices = choices().into_iter();
-                let values =
-                    choices.map(|(name, help)| PossibleValue::new(on_line(&name)).help(help));
-                arg.value_name(flag.value)
-                    .value_parser(PossibleValuesParser::new(values))
-            }
+            Kind::Choice(choices) => arg
+                .value_name(flag.value)
+                .value_parser(choice_names(choices)),
             _ => arg
                 .value_name(flag.value)
                 .allow_negative_numbers(true)
                 .value_parser(recorded_path()),
         };
         let by = setting.replaced_by.and_then(|by| by.flag);
-        command = command.arg(match by {
-            Some(by) => arg.conflicts_with(id(by)),
-            None => arg,
-        });
+        command = command.arg(arg.conflicts_with_all(by.map(id)));
     }
     command
 }
