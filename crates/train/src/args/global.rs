@@ -44,18 +44,10 @@ impl GlobalArgs {
         let most = format!("must be a whole number from 1 to {MAX_THREADS}");
         let text = env::var(VARIABLE).ok().filter(|_| self.threads.is_none());
         let text = text.unwrap_or_default();
-        let variable = match text.trim() {
-            "" | "0" => None,
-            number => Some(
-                number
-                    .parse()
-                    .map_err(|_| UsageError::new(VARIABLE, &text, &most))?,
-            ),
-        };
-        let name = match (self.threads, variable) {
-            (None, Some(_)) => VARIABLE,
-            _ => "--threads",
-        };
+        let number = Some(text.trim()).filter(|number| !["", "0"].contains(number));
+        let variable = number.map(str::parse::<usize>).transpose();
+        let variable = variable.map_err(|_| UsageError::new(VARIABLE, &text, &most))?;
+        let name = variable.map_or("--threads", |_| VARIABLE);
         let all = || thread::available_parallelism().map_or(1, NonZero::get);
         let threads = self.threads.or(share).or(variable);
         let threads = threads.unwrap_or_else(|| all().min(MAX_THREADS as usize));
