@@ -108,14 +108,11 @@ fn hint(
                 _ => None,
             }
         }
-        ErrorKind::MissingRequiredArgument => match error.get(ContextKind::Usage)? {
+        ErrorKind::MissingRequiredArgument => {
             // The usage has what is missing beside the flags that need it.
-            ContextValue::StyledStr(usage) => {
-                let usage = usage.to_string();
-                Some(format!("as in `{}`", usage.trim_start_matches("Usage: ")))
-            }
-            _ => None,
-        },
+            let usage = error.get(ContextKind::Usage)?.to_string();
+            Some(format!("as in `{}`", usage.trim_start_matches("Usage: ")))
+        }
         ErrorKind::InvalidValue if context(error, ContextKind::InvalidValue) == Some("") => {
             // The value of a flag is missing. The help of the flag says what the value means.
             let given = context(error, ContextKind::InvalidArg)?;
