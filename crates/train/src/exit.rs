@@ -1,7 +1,6 @@
 //! Exit codes of the program.
 
 use std::fmt::Write;
-use std::process::ExitCode;
 
 use clap::ValueEnum;
 use training::error::{DivergedError, UsageError};
@@ -31,11 +30,10 @@ pub enum Exit {
 impl Exit {
     /// Returns the variant for a command that failed with `error`.
     pub fn of_error(error: &anyhow::Error) -> Self {
-        let is_not_finite =
-            |error: &GenerateError| matches!(error, GenerateError::NotFinite { .. });
+        let is_not_finite = matches!(error.downcast_ref(), Some(GenerateError::NotFinite { .. }));
         if error.is::<UsageError>() {
             Self::Usage
-        } else if error.is::<DivergedError>() || error.downcast_ref().is_some_and(is_not_finite) {
+        } else if error.is::<DivergedError>() || is_not_finite {
             Self::Diverged
         } else {
             Self::Failure
@@ -51,16 +49,6 @@ impl Exit {
             _ => Self::Interrupted,
         }
     }
-
-    pub fn code(self) -> u8 {
-        self as u8
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit.code())
-    }
 }
 
 /// Returns the list of all exit codes for the help.
@@ -69,7 +57,7 @@ pub fn help() -> String {
     for exit in Exit::value_variants() {
         let value = exit.to_possible_value().expect("no code is hidden");
         let meaning = value.get_help().expect("every code has a comment");
-        writeln!(help, "- {}: {meaning}", exit.code()).expect("a string can be written");
+        writeln!(help, "- {}: {meaning}", *exit as u8).expect("a string can be written");
     }
     help + "\nA stopped run has a checkpoint of its last step; `train resume RUN` resumes it."
 }
@@ -80,7 +68,7 @@ mod tests {
 
     #[test]
     fn errors_and_signals_have_their_codes() {
-        let code = |error: anyhow::Error| Exit::of_error(&error).code();
+        let code = |error: anyhow::Error| Exit::of_error(&error) as u8;
         assert_eq!(code(UsageError::new("a", "", "b").into()), 2);
         assert_eq!(code(anyhow::anyhow!("no space left")), 1);
         let diverged = DivergedError {
@@ -91,7 +79,7 @@ mod tests {
         let (sequence, position) = (0, 4);
         let not_finite = GenerateError::NotFinite { sequence, position };
         assert_eq!(code(not_finite.into()), 3);
-        let of = |name| Exit::stopped_by(name).code();
+        let of = |name| Exit::stopped_by(name) as u8;
         assert_eq!(
             ["SIGHUP", "SIGINT", "SIGTERM", "the key q"].map(of),
             [129, 130, 143, 130]

@@ -128,7 +128,7 @@ impl Group {
             thread::sleep(GRACE);
             output::message(&format!("error: rank {rank}: {error}"));
         }
-        self.collective().abort(exit.code());
+        self.collective().abort(exit as u8);
         exit
     }
 }

@@ -51,11 +51,15 @@ use group::Group;
 use terminal::{Verbosity, output};
 
 fn main() -> ExitCode {
+    ExitCode::from(run() as u8)
+}
+
+fn run() -> Exit {
     allocator::keep_freed_pages();
     let group = Group::join();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Err(error) = group.check_words(&words) {
-        return group.fail(&error.to_string(), Exit::Usage).into();
+        return group.fail(&error.to_string(), Exit::Usage);
     }
     let cli = match Cli::parse_words(&words) {
         Ok(cli) => cli,
@@ -64,7 +68,7 @@ fn main() -> ExitCode {
                 let mistake = describe_mistake(&error, &words);
                 output::message(&format!("error: {mistake}"));
             }
-            return Exit::Usage.into();
+            return Exit::Usage;
         }
         Err(help) => {
             if group.is_first() {
@@ -74,10 +78,10 @@ fn main() -> ExitCode {
                     && error.kind() != ErrorKind::BrokenPipe
                 {
                     let what = format!("cannot write to standard output: {error}");
-                    return group.fail(&what, Exit::Failure).into();
+                    return group.fail(&what, Exit::Failure);
                 }
             }
-            return Exit::Success.into();
+            return Exit::Success;
         }
     };
     let verbosity = if !group.is_first() {
@@ -92,13 +96,12 @@ fn main() -> ExitCode {
     if words.is_empty() {
         output::note("training the copy task; `train --help` lists commands and examples");
     }
-    let ended = cli.run(&group).unwrap_or_else(|error| {
+    cli.run(&group).unwrap_or_else(|error| {
         let (exit, what) = (Exit::of_error(&error), flags::describe(&error));
         if allocator::is_first_to_say() {
             group.fail(&what, exit)
         } else {
             exit
         }
-    });
-    ended.into()
+    })
 }

@@ -120,7 +120,7 @@ pub(super) fn stop_at_once(by: &str) -> ! {
         output::note(next);
         output::note(&format!("  train resume {folder}"));
     }
-    std::process::exit(Exit::stopped_by(by).code().into())
+    std::process::exit(Exit::stopped_by(by) as i32)
 }
 
 /// Guard of a training loop.
