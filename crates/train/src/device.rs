@@ -12,11 +12,12 @@ use training::config::Precision;
 use training::error::UsageError;
 use training::trainer::configure;
 
+use crate::args::name_of;
 use crate::group::Group;
 use crate::terminal::output;
 
-/// A backend. Cargo features select the backends of a build. The first variant that the build
-/// includes is the default.
+/// A backend, whose name is also that of the Cargo feature. Cargo features select the backends of a
+/// build. The first variant that the build includes is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// NVIDIA GPU
@@ -36,20 +37,6 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Returns the name, which is also the name of the Cargo feature, and a description of the
-    /// hardware.
-    pub fn describe(self) -> [String; 2] {
-        let value = self.to_possible_value().expect("no backend is hidden");
-        let hardware = value.get_help().expect("every backend has a comment");
-        [value.get_name().into(), hardware.to_string()]
-    }
-
-    /// Returns the name, which is also the name of the Cargo feature.
-    pub fn name(self) -> String {
-        let [name, _] = self.describe();
-        name
-    }
-
     /// Returns whether the backend computes on the CPU and keeps tensors in the machine's memory.
     pub fn is_cpu(self) -> bool {
         matches!(self, Self::Ndarray | Self::Flex)
@@ -107,7 +94,7 @@ impl Backend {
 }
 
 fn names(backends: impl Iterator<Item = Backend>) -> String {
-    backends.map(Backend::name).collect::<Vec<_>>().join(", ")
+    backends.map(name_of).collect::<Vec<_>>().join(", ")
 }
 
 /// A backend and the index of one of its devices: `NAME[:INDEX]`.
@@ -130,7 +117,7 @@ impl From<Backend> for DeviceName {
 
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.backend.name())?;
+        f.write_str(&name_of(self.backend))?;
         self.index.map_or(Ok(()), |index| write!(f, ":{index}"))
     }
 }

@@ -15,7 +15,9 @@ use crate::terminal::output;
 pub(super) fn run() -> Result<()> {
     let default = Backend::built_in().next();
     for &backend in Backend::value_variants().iter().rev() {
-        let [name, hardware] = backend.describe();
+        let value = backend.to_possible_value().expect("no backend is hidden");
+        let hardware = value.get_help().expect("every backend has a comment");
+        let (name, hardware) = (value.get_name(), hardware.to_string());
         let state = if default == Some(backend) {
             "built in, the default".into()
         } else if backend.is_built_in() {
