@@ -52,12 +52,9 @@ pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
         reject("--split", missing.map(|_| "test"), expected)?;
         return translations::run(args, &trained, config, method, group);
     }
-    let own = trained.run.config.evaluation.by_length.as_ref();
-    if let (Some(asked), Some(own), None) = (
-        &mut by_length,
-        own,
-        args.lengths.of(LengthsConfig::sequences),
-    ) {
+    let own = &trained.run.config.evaluation.by_length;
+    let given = args.lengths.of(LengthsConfig::sequences);
+    if let (Some(asked), Some(own), None) = (&mut by_length, own, given) {
         asked.sequences = own.sequences;
     }
     let only_text = "is for runs of --task text; this one makes its sequences itself";
@@ -89,14 +86,14 @@ pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
     Ok(())
 }
 
+/// Evaluates a model of a synthetic task on a split.
 fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -> Result<()> {
     let (run, group) = (&trained.run, group.collective());
     let (seed, evaluation) = (run.config.seed, &run.config.evaluation);
     let dataset = run.dataset.as_ref();
     let asked = args.split.unwrap_or(Split::Test);
-    let has_tests = !matches!(run.config.data, DataConfig::Text(_));
     let (split, size) = match asked {
-        Split::Test if has_tests => ("test", evaluation.test_size),
+        Split::Test => ("test", evaluation.test_size),
         _ => ("validation", evaluation.validation_size),
     };
     let examples = dataset.held_out(seed, asked, size);
@@ -110,8 +107,8 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
     let rows = batch_size.unwrap_or(1).min(examples.len());
     check_generation(&config, &run.config.model, rows)?;
 
-    let file =
-        HypothesesFile::of_flag(args.hypotheses.as_deref().filter(|_| group.is_first()), [])?;
+    let path = args.hypotheses.as_deref().filter(|_| group.is_first());
+    let file = HypothesesFile::of_flag(path, [])?;
     let begun = Instant::now();
     let outputs = evaluation::decode(&run.model, dataset, &examples, batch_size, &config, group)?;
     let decoded = evaluation::judge(dataset, &examples, outputs);
