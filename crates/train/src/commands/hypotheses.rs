@@ -19,7 +19,6 @@ const FLAG: &str = "--hypotheses";
 pub(super) struct HypothesesFile {
     path: PathBuf,
     lines: String,
-    is_json: bool,
 }
 
 /// A line of a JSON Lines file.
@@ -77,14 +76,13 @@ impl HypothesesFile {
         Ok(Some(Self {
             path: path.into(),
             lines: String::new(),
-            is_json: is_json_lines(path),
         }))
     }
 
     /// Adds a line for an example. The line has the hypothesis and, in JSON Lines, also the source
     /// and the reference.
     pub(super) fn add(&mut self, source: &str, reference: &str, hypothesis: &str) {
-        let line = if self.is_json {
+        let line = if is_json_lines(&self.path) {
             let record = Record {
                 source,
                 reference,
