@@ -11,7 +11,7 @@ use training::data::parallel::{TextConfig, TokenizerConfig};
 use training::data::{self, DataConfig, Sides, TASK};
 use training::error::{Subject, UsageError};
 use training::pretrained::{Languages, PretrainedModel};
-use training::run::{RunFolder, TensorBoard};
+use training::run::RunFolder;
 use training::setting::{Section, Setting};
 use transformer::weights::Layout;
 
@@ -295,6 +295,6 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let path = folder.path().to_owned();
     let dataset = dataset.as_ref();
     let trainer = new_trainer(&config, dataset, &device, folder, given, group)?;
-    let board = args.tensorboard.then(|| TensorBoard::new(&path));
-    train(trainer, &config, dataset, &path, args.plain, board, group)
+    let (is_plain, has_board) = (args.plain, args.tensorboard);
+    train(trainer, &config, dataset, &path, is_plain, has_board, group)
 }

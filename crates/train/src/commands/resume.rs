@@ -108,8 +108,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         trainer.resume(files)?;
     }
     let has_board = args.tensorboard || TensorBoard::has_events(run);
-    let board = has_board.then(|| TensorBoard::new(run));
-    train(trainer, &config, dataset, run, args.plain, board, group)
+    train(trainer, &config, dataset, run, args.plain, has_board, group)
 }
 
 /// Rejects a run that has ended at the step of its newest undamaged checkpoint, or is past its last

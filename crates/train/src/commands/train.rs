@@ -147,7 +147,7 @@ pub(super) fn new_trainer<'a>(
 }
 
 /// Trains a model, and reports its scores. Returns how the run ended. `path` is the folder of the
-/// run, `is_plain` switches the dashboard off, and `board` writes event files, if there is one.
+/// run, `is_plain` switches the dashboard off, and `has_board` asks for event files of TensorBoard.
 ///
 /// # Errors
 ///
@@ -158,15 +158,16 @@ pub(super) fn train(
     dataset: &dyn Dataset,
     path: &Path,
     is_plain: bool,
-    mut board: Option<TensorBoard>,
+    has_board: bool,
     group: &Group,
 ) -> Result<Exit> {
     let processes = group.collective().size();
     let about = About::new(config, dataset, trainer.model(), path, processes);
     let mut view = RunView::new(about, is_plain, group.is_first());
+    let mut board = TensorBoard::new(path);
     let mut observers: Vec<&mut dyn Observer> = vec![&mut view];
-    if let (Some(board), true) = (&mut board, group.is_first()) {
-        observers.push(board);
+    if has_board && group.is_first() {
+        observers.push(&mut board);
     }
     match trainer.train(&mut observers)? {
         Ending::Done(mut finished) => {
@@ -200,10 +201,8 @@ fn test(finished: &Finished) -> Result<Summary> {
         _ => ("unseen sequence", sizes.test_size),
     };
     let sequences = finished.dataset.held_out(config.seed, Split::Test, size);
-    output::note(&format!(
-        "testing on {} ...",
-        counted(sequences.len(), unit)
-    ));
+    let count = counted(sequences.len(), unit);
+    output::note(&format!("testing on {count} ..."));
     let test = finished.test()?;
     let summary = finished.summary(&test);
     report(finished, &test, &summary)?;
