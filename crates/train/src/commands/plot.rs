@@ -106,13 +106,10 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         if let Some(chart) = kind.draw(&runs, args.x) {
             save(args, &name, &chart)?;
         } else if !args.only.is_empty() {
-            let hint = match kind {
-                RunPlot::Lengths => {
-                    "; `train eval RUN --eval-lengths 1..32` measures those of symbols"
-                }
-                _ => "",
-            };
-            let what = format!("there are no data for it{hint}");
+            let mut what = "there are no data for it".to_owned();
+            if kind == RunPlot::Lengths {
+                what += "; `train eval RUN --eval-lengths 1..32` measures those of symbols";
+            }
             if args.only.len() == 1 {
                 return Err(UsageError::new("--only", name_of(kind), what).into());
             }
