@@ -45,15 +45,13 @@ pub fn radius(count: usize) -> usize {
 pub fn smoothed(points: &[Point]) -> Vec<Point> {
     let radius = radius(points.len());
     // Sum and number of the finite values before each point.
-    let mut before = vec![(0.0, 0.0)];
+    let (mut sum, mut count) = (0.0, 0.0);
+    let mut before = vec![(sum, count)];
     for &(_, value) in points {
-        let (sum, count) = before[before.len() - 1];
-        let is_finite = value.is_finite();
-        before.push(if is_finite {
-            (sum + value, count + 1.0)
-        } else {
-            (sum, count)
-        });
+        if value.is_finite() {
+            (sum, count) = (sum + value, count + 1.0);
+        }
+        before.push((sum, count));
     }
     let mean = |(i, &(step, value)): (usize, &Point)| {
         let (first, last) = (i.saturating_sub(radius), (i + radius + 1).min(points.len()));
