@@ -40,10 +40,7 @@ impl Dashboard {
             }
         };
         let thread = thread::Builder::new().name("dashboard".into()).spawn(show);
-        if thread.is_err() {
-            screen::restore();
-        }
-        let thread = thread.ok()?;
+        let thread = thread.inspect_err(|_| screen::restore()).ok()?;
         Some(Self { thread })
     }
 }
