@@ -43,16 +43,12 @@ pub(super) fn write(
     dtype: Option<Dtype>,
     metadata: &BTreeMap<String, String>,
 ) -> Result<String> {
-    let parameters = match dtype {
-        None | Some(Dtype::Int8) => Cow::Borrowed(parameters),
-        Some(_) if parameters.values().all(|data| data.dtype() == DType::F32) => {
-            Cow::Borrowed(parameters)
-        }
-        Some(_) => {
-            let values = parameters.iter();
-            let float = |(name, data): (&String, _)| (name.clone(), dequantize(data).into_owned());
-            Cow::Owned(values.map(float).collect())
-        }
+    let is_float = parameters.values().all(|data| data.dtype() == DType::F32);
+    let parameters = if is_float || matches!(dtype, None | Some(Dtype::Int8)) {
+        Cow::Borrowed(parameters)
+    } else {
+        let float = |(name, data): (&String, _)| (name.clone(), dequantize(data).into_owned());
+        Cow::Owned(parameters.iter().map(float).collect())
     };
     if dtype == Some(Dtype::F16) {
         check_f16(&parameters)?;
