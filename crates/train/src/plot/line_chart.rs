@@ -105,9 +105,8 @@ impl LineChart {
         let lines = lines.map(|line| (Key::Line(line), line.label.as_str()));
         let band = self.band.iter().map(|(_, _, label)| (Key::Shade, *label));
         let ring = Some(self.ring_label.as_str()).filter(|label| !label.is_empty());
-        let keys = lines
-            .chain(band)
-            .chain(ring.map(|label| (Key::Ring, label)));
+        let ring = ring.map(|label| (Key::Ring, label));
+        let keys = lines.chain(band).chain(ring);
         let (left, right) = (self.left(), WIDTH - 16.0);
         let head = if self.title.is_empty() { 0.0 } else { HEAD };
         let (mut x, mut y) = (left, head + EDGE + ROW / 2.0);
@@ -122,9 +121,8 @@ impl LineChart {
             entry
         };
         let entries: Vec<Entry> = keys.map(entry).collect();
-        let below = entries
-            .last()
-            .map_or(head + EDGE, |entry| entry.3 + ROW / 2.0);
+        let last = entries.last();
+        let below = last.map_or(head + EDGE, |entry| entry.3 + ROW / 2.0);
         (entries, below + 10.0)
     }
 
@@ -198,10 +196,8 @@ impl Plot for LineChart {
             let bounds: Vec<_> = line.points.iter().zip(&line.spread).collect();
             for part in bounds.split(|(point, _)| !point.1.is_finite()) {
                 let low = part.iter().map(|(point, (low, _))| place(point.0, *low));
-                let high = part
-                    .iter()
-                    .rev()
-                    .map(|(point, (_, high))| place(point.0, *high));
+                let high = part.iter().rev();
+                let high = high.map(|(point, (_, high))| place(point.0, *high));
                 let outline: Vec<Unit> = low.chain(high).collect();
                 area.draw(&Polygon::new(outline, line.rgb().mix(0.18).filled()))?;
             }
@@ -246,8 +242,7 @@ impl Line {
     }
 
     fn rgb(&self) -> RGBColor {
-        let faint = (FAINT, SERIES[6].1);
-        self.color.map_or(faint, |it| SERIES[it % SERIES.len()]).0
+        self.color.map_or(FAINT, |it| SERIES[it % SERIES.len()].0)
     }
 
     /// Draws the line through some points, with markers if its metric is known at few points only.
