@@ -9,6 +9,7 @@ use super::average::{mean_curve, radius, smoothed};
 use super::axis::Axis;
 use super::line_chart::{DASHES, Line, LineChart};
 use super::style::SERIES;
+use crate::args::name_of;
 use crate::metric;
 use crate::number::grouped;
 
@@ -70,8 +71,7 @@ impl RunPlot {
     /// Returns the name of the plot's file, such as `learning_rate.svg`. The files of attention maps
     /// have other names.
     pub fn file_name(self) -> String {
-        let name = self.to_possible_value().expect("no plot is skipped");
-        format!("{}.svg", name.get_name().replace('-', "_"))
+        format!("{}.svg", name_of(self).replace('-', "_"))
     }
 
     /// Returns the title, and the metrics in drawing order. The last one is the most important.
@@ -139,10 +139,9 @@ impl RunPlot {
                 let label = metric::label(field);
                 lines.extend(self.lines(runs, group, field, label.into(), None, progress));
             }
-            let clip = &runs[first[0]].config["optimization"]["optimizer"]["clip_norm"];
-            if let (Self::GradientNorm, Some(clip), Some(line)) =
-                (self, clip.as_f64(), lines.last())
-            {
+            let optimizer = &runs[first[0]].config["optimization"]["optimizer"];
+            let clip = optimizer["clip_norm"].as_f64();
+            if let (Self::GradientNorm, Some(clip), Some(line)) = (self, clip, lines.last()) {
                 let ends = line.points.iter().map(|point| (point.0, clip));
                 lines.push(Line {
                     label: format!("clipped at {clip}"),
@@ -180,10 +179,8 @@ impl RunPlot {
         let trained = lengths.flat_map(|it| &it.lengths);
         let trained = trained.filter(|score| score.trained && self == Self::Lengths);
         let trained = trained.map(|score| score.length as f64);
-        let band = trained
-            .clone()
-            .reduce(f64::min)
-            .zip(trained.reduce(f64::max));
+        let shortest = trained.clone().reduce(f64::min);
+        let band = shortest.zip(trained.reduce(f64::max));
         (!lines.is_empty()).then(|| LineChart {
             title,
             x: self.x_axis(&lines, progress),
@@ -208,10 +205,9 @@ impl RunPlot {
         color: Option<usize>,
         progress: Progress,
     ) -> Vec<Line> {
-        let with_data = group
-            .iter()
-            .map(|&index| (&runs[index], self.points(&runs[index], field)));
-        let with_data = with_data.filter(|(_, points)| !points.is_empty());
+        let group = group.iter().map(|&index| &runs[index]);
+        let with_points = group.map(|run| (run, self.points(run, field)));
+        let with_data = with_points.filter(|(_, points)| !points.is_empty());
         let (runs, raw): (Vec<&RunData>, Vec<Vec<Point>>) = with_data.unzip();
         let longest = raw.iter().map(Vec::len).max().unwrap_or(0);
         let is_noisy = ["loss", "gradient_norm", "tokens_per_second"].contains(&field);
@@ -228,9 +224,8 @@ impl RunPlot {
             if self == Self::Lengths {
                 return Some((step, value));
             }
-            let known = runs
-                .iter()
-                .filter_map(|run| progress_at(run, progress, step));
+            let known = runs.iter();
+            let known = known.filter_map(|run| progress_at(run, progress, step));
             let known: Vec<f64> = known.collect();
             let mean = known.iter().sum::<f64>() / known.len() as f64;
             (!known.is_empty()).then_some((mean, value))
@@ -277,10 +272,8 @@ impl RunPlot {
     }
 
     fn x_axis(self, lines: &[Line], progress: Progress) -> Axis {
-        let values = lines
-            .iter()
-            .flat_map(|line| &line.points)
-            .map(|point| point.0);
+        let points = lines.iter().flat_map(|line| &line.points);
+        let values = points.map(|point| point.0);
         let first = values.clone().fold(f64::MAX, f64::min);
         let last = values.fold(0.0, f64::max);
         let (label, range, least) = match progress {
