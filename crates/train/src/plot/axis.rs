@@ -24,9 +24,8 @@ impl Axis {
     /// `least` apart.
     pub fn within(label: &'static str, range: Range<f64>, most: usize, least: f64) -> Self {
         let is_wide = |step: &f64| *step >= least && range.end - range.start <= most as f64 * step;
-        let step = steps(range.end - range.start)
-            .find(is_wide)
-            .unwrap_or(least);
+        let step = steps(range.end - range.start).find(is_wide);
+        let step = step.unwrap_or(least);
         let first = (range.start / step - 1e-9).ceil() as i64;
         let last = (range.end / step + 1e-9).floor() as i64;
         Self {

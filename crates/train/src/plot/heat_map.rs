@@ -163,11 +163,8 @@ impl AttentionMaps {
         let right = token.pos(Pos::new(HPos::Right, VPos::Center));
         for (row, text) in self.rows.iter().enumerate().step_by(panel.stride) {
             let (x, y) = at(0.0, row as f64 + 0.5);
-            area.draw_text(
-                &fit(text, TOKEN, TOKEN_WIDTH),
-                &right,
-                (x - units(4.0), y + units(1.0)),
-            )?;
+            let text = fit(text, TOKEN, TOKEN_WIDTH);
+            area.draw_text(&text, &right, (x - units(4.0), y + units(1.0)))?;
         }
         let upward = right.transform(FontTransform::Rotate270);
         let centered = token.pos(Pos::new(HPos::Center, VPos::Top));
@@ -272,10 +269,8 @@ fn ramp(fraction: f32) -> RGBColor {
 }
 
 fn encoded<S: Serializer>(layers: &[Vec<Vec<f32>>], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(layers.iter().map(|layer| {
-        let heads = layer.iter().map(|head| encode(head));
-        heads.collect::<Vec<_>>()
-    }))
+    let heads = |layer: &Vec<Vec<f32>>| layer.iter().map(|head| encode(head)).collect();
+    serializer.collect_seq(layers.iter().map(heads).collect::<Vec<Vec<String>>>())
 }
 
 /// Encodes weights from 0 to 1 as thousandths. Each weight becomes two digits in base 36.
