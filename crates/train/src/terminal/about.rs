@@ -56,7 +56,8 @@ pub fn describe(
     let [source, target] = [model.source_vocab_size, model.target_vocab_size].map(grouped);
     let (positions, norm) = (model.positions.name(), model.norm_placement.name());
     let (d_model, heads, d_ff) = (model.d_model, model.n_heads, model.d_ff);
-    let (activation, tying) = (model.activation.name(), model.weight_tying.name());
+    let (activation, dropout) = (model.activation.name(), model.dropout);
+    let tying = model.weight_tying.name();
     let lora = config.optimization.lora.as_ref();
     let of_which = lora.map(|lora| {
         let (trained, rank) = (grouped(trained), lora.rank);
@@ -73,10 +74,7 @@ pub fn describe(
     let details = [
         format!("vocabularies of {source} and {target}"),
         format!("d_model {d_model}, {heads} heads, d_ff {d_ff}, {norm}-norm"),
-        format!(
-            "{activation}, dropout {}, {positions} positions",
-            model.dropout
-        ),
+        format!("{activation}, dropout {dropout}, {positions} positions"),
         format!("weight tying: {tying}"),
         of_which.unwrap_or_default(),
     ];
@@ -89,11 +87,9 @@ pub fn describe(
     let mut add = |name: &str, text: String| lines.push(format!("{name:<12}{text}"));
     let longest = dataset.limits().sequence();
     let batch = config.optimization.batch_size;
-    let data = match dataset.batches_per_epoch() {
-        Some(n) => format!(
-            "{} an epoch, sequences of up to {longest} tokens",
-            counted(n, "batch")
-        ),
+    let batches = dataset.batches_per_epoch().map(|n| counted(n, "batch"));
+    let data = match batches {
+        Some(batches) => format!("{batches} an epoch, sequences of up to {longest} tokens"),
         None => format!("new sequences of up to {longest} tokens in batches of {batch}"),
     };
     add("data", data);

@@ -21,11 +21,12 @@ const MIN_SIZE: (u16, u16) = (24, 5);
 
 /// Charts of a run, without those that have no data yet.
 pub(super) fn kinds(run: &LiveRun) -> Vec<RunPlot> {
-    let has_data = |kind: &RunPlot| kind.metrics().1.iter().any(|it| !run.points(it).is_empty());
+    let is_shown = |kind: &RunPlot| {
+        let mut fields = kind.metrics().1.iter();
+        *kind != RunPlot::Lengths && fields.any(|field| !run.points(field).is_empty())
+    };
     let kinds = RunPlot::value_variants().iter().copied();
-    kinds
-        .filter(|kind| *kind != RunPlot::Lengths && has_data(kind))
-        .collect()
+    kinds.filter(is_shown).collect()
 }
 
 /// Returns marker, sample, form and style of a curve. They also differ for terminals without
@@ -61,10 +62,8 @@ pub(super) fn draw(kind: RunPlot, run: &LiveRun, area: Rect, buffer: &mut Buffer
     }
     spans.push(Span::raw(" "));
     let placed = |&(x, value): &Point| (x, y.position(value));
-    let placed = curves
-        .iter()
-        .map(|points| points.iter().map(placed).collect());
-    let placed: Vec<Vec<Point>> = placed.collect();
+    let curve = |points: &Vec<Point>| points.iter().map(placed).collect();
+    let placed: Vec<Vec<Point>> = curves.iter().map(curve).collect();
     let datasets = placed.iter().zip(&fields).map(|(points, field)| {
         let (marker, _, form, style) = look(field);
         let data = Dataset::default().data(points).marker(marker);
@@ -72,10 +71,8 @@ pub(super) fn draw(kind: RunPlot, run: &LiveRun, area: Rect, buffer: &mut Buffer
     });
     let steps = points.map(|point| point.0).chain([run.step as f64, 1.0]);
     let end = steps.fold(0.0, f64::max);
-    let y_labels = y
-        .ticks
-        .iter()
-        .map(|&tick| format!("{:>8}", y.tick_label(tick)));
+    let y_labels = y.ticks.iter().map(|&tick| y.tick_label(tick));
+    let y_labels = y_labels.map(|label| format!("{label:>8}"));
     let x_labels = [0.0, end / 2.0, end].map(|x| grouped(x.round()));
     Axes::new(datasets.collect())
         .block(Block::new().borders(Borders::TOP).title(Line::from(spans)))

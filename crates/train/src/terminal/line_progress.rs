@@ -45,12 +45,9 @@ fn state(what: &str, count: usize, total: Option<usize>, time: Duration) -> Stri
     let Some(total) = total else {
         return format!("{} {speed}", grouped(count));
     };
-    let left = total.saturating_sub(count) as f64 / rate;
-    let left = if left.is_finite() {
-        seconds(left)
-    } else {
-        "-".into()
-    };
+    let left = Some(total.saturating_sub(count) as f64 / rate);
+    let left = left.filter(|left| left.is_finite());
+    let left = left.map_or("-".into(), seconds);
     let (count, total) = (grouped(count), grouped(total));
     format!("{count} of {total} {speed}, {left} left")
 }
