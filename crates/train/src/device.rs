@@ -141,9 +141,9 @@ impl FromStr for DeviceName {
                 "this build has {built_in} only; build it with `--features {name}`"
             )));
         }
+        let expected = "the device after the colon must be a number from 0";
         let index = index.map(str::parse).transpose();
-        let index = index
-            .map_err(|_| wrong("the device after the colon must be a number from 0".into()))?;
+        let index = index.map_err(|_| wrong(expected.into()))?;
         if backend.is_cpu() && index.is_some_and(|index: usize| index > 0) {
             return Err(wrong(format!("{name} has one device, number 0")));
         }
@@ -221,6 +221,7 @@ impl DeviceName {
         }));
         let outcome = catch_unwind(AssertUnwindSafe(first_operation));
         std::panic::set_hook(hook);
+        let panicked = first_panic.get().cloned();
         let reason = match outcome {
             Ok(Err(error)) => return Err(UsageError::into(error)),
             Ok(Ok((device, 2.0))) => {
@@ -228,10 +229,7 @@ impl DeviceName {
                 return Ok(device);
             }
             Ok(Ok((_, sum))) => format!("1 + 1 is {sum} there"),
-            Err(_) => first_panic
-                .get()
-                .cloned()
-                .unwrap_or("it did not start".into()),
+            Err(_) => panicked.unwrap_or("it did not start".into()),
         };
         Err(anyhow!("no usable device for --backend {self}: {reason}"))
     }
