@@ -53,11 +53,9 @@ pub(super) fn report(finished: &Finished, test: &TestResult, summary: &Summary) 
             100.0 * summary.data_wait
         ))?;
     } else {
-        output::results(&format!(
-            "{} on {}, {took}",
-            metric::named("exact_match", summary.exact_match),
-            counted(sequences, "unseen sequence")
-        ))?;
+        let exact_match = metric::named("exact_match", summary.exact_match);
+        let sequences = counted(sequences, "unseen sequence");
+        output::results(&format!("{exact_match} on {sequences}, {took}"))?;
     }
     let folder = finished.folder.path();
     let settings = lengths::at_end(config, Some(dataset))?;

@@ -126,9 +126,8 @@ impl Sizes {
     /// Returns a sequence of `length` random token ids without special tokens.
     pub(super) fn sequence(&self, rng: &mut ChaCha8Rng) -> Vec<u32> {
         let ids = EOS + 1..self.model.source_vocab_size as u32;
-        (0..self.length)
-            .map(|_| rng.random_range(ids.clone()))
-            .collect()
+        let ids = (0..self.length).map(|_| rng.random_range(ids.clone()));
+        ids.collect()
     }
 }
 

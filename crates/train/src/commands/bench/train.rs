@@ -128,13 +128,8 @@ fn step(
     let step = begun.elapsed();
     let exchange = learner.exchange_seconds - before;
     let [step, forward, backward] = [step, forward, backward].map(|time| time.as_secs_f64());
-    Ok([
-        step,
-        forward,
-        backward - forward,
-        exchange,
-        step - backward - exchange,
-    ])
+    let update = step - backward - exchange;
+    Ok([step, forward, backward - forward, exchange, update])
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

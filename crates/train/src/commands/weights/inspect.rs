@@ -76,11 +76,9 @@ fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>)
     let mut lines = Vec::new();
     let mut elements = 0;
     for (name, info) in &tensors {
-        lines.push(format!(
-            "{name:width$}  {:<4}  {:?}",
-            info.dtype, info.shape
-        ));
-        elements += info.shape.iter().product::<usize>();
+        let (dtype, shape) = (&info.dtype, &info.shape);
+        lines.push(format!("{name:width$}  {dtype:<4}  {shape:?}"));
+        elements += shape.iter().product::<usize>();
     }
     let (format, count, elements) = (file.format(), tensors.len(), counted(elements, "element"));
     let tensors = counted(count, "tensor");
