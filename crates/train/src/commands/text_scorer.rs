@@ -68,23 +68,19 @@ impl TextScorer {
             .add(&ChrfCounts::of_segment(hypothesis, &references));
         self.same += u64::from(references.contains(&hypothesis));
         self.segments += 1;
-        type Add = fn(&mut EditCounts, &str, &[&str]);
-        let (words, characters) = (&mut self.words, &mut self.characters);
-        for (name, unit, counts, add) in [
-            ("WER", "words", words, EditCounts::add_words as Add),
-            ("CER", "characters", characters, EditCounts::add_characters),
-        ] {
-            if !counts.is_complete() {
-                continue;
-            }
-            add(counts, hypothesis, &references);
-            if !counts.is_complete() {
-                output::warn(&format!(
-                    "there is no {name}: segment {} has more than {} {unit}",
-                    self.segments,
-                    EditCounts::MAX_LENGTH
-                ));
-            }
+        let (words, characters) = (self.words.is_complete(), self.characters.is_complete());
+        self.words.add_words(hypothesis, &references);
+        self.characters.add_characters(hypothesis, &references);
+        let has_more = format!(
+            "segment {} has more than {}",
+            self.segments,
+            EditCounts::MAX_LENGTH
+        );
+        if words && !self.words.is_complete() {
+            output::warn(&format!("there is no WER: {has_more} words"));
+        }
+        if characters && !self.characters.is_complete() {
+            output::warn(&format!("there is no CER: {has_more} characters"));
         }
     }
 
