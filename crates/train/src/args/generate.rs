@@ -233,10 +233,8 @@ impl GenerateArgs {
         let wrong = |expected| UsageError::new("--prefix", quote(text), expected);
         let prefix = codec.encode_target(text);
         let prefix = prefix.map_err(|error| wrong(error.to_string()))?;
-        if prefix
-            .iter()
-            .any(|&id| UNK.contains(&&*codec.target_token(id)))
-        {
+        let is_unknown = |id: &u32| UNK.contains(&&*codec.target_token(*id));
+        if prefix.iter().any(is_unknown) {
             return Err(wrong("has text that the vocabulary lacks".into()));
         }
         // The tokeniser of a pretrained model may have added the model's own prefix already.

@@ -65,10 +65,7 @@ where
 pub fn named<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
     let all = C::ALL.iter();
     let values = all.map(|choice| PossibleValue::new(choice.name()).help(choice.summary()));
-    PossibleValuesParser::new(values).map(|name| {
-        name.parse()
-            .unwrap_or_else(|error| unreachable!("clap checks the name, but {error}"))
-    })
+    PossibleValuesParser::new(values).map(|name| name.parse().expect("clap checks the name"))
 }
 
 /// Returns the parser of a flag whose choices are `all`, each with its name.

@@ -65,12 +65,8 @@ impl BeamArgs {
             (Some(Penalty::Average), _) => LengthPenalty::Average,
         };
         let is_plain = [LengthPenalty::None, LengthPenalty::Average].contains(&length_penalty);
-        needs(
-            "--alpha",
-            alpha,
-            "--length-penalty gnmt or power",
-            !is_plain,
-        )?;
+        let needed = "--length-penalty gnmt or power";
+        needs("--alpha", alpha, needed, !is_plain)?;
         if width == 1 && self.length_penalty.is_none() && alpha.is_none() {
             return Ok(Method::Greedy);
         }

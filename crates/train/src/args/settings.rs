@@ -150,9 +150,8 @@ impl Given {
 /// Returns the settings with flags that `is_wanted` accepts, each flag once, in the order of the help.
 fn with_flags(is_wanted: impl Fn(&Setting) -> bool) -> Vec<(&'static Setting, Flag)> {
     let all = all_settings().into_iter();
-    let mut found: Vec<(&Setting, Flag)> = all
-        .filter_map(|setting| Some((setting, setting.flag?)))
-        .collect();
+    let flagged = all.filter_map(|setting| Some((setting, setting.flag?)));
+    let mut found: Vec<(&Setting, Flag)> = flagged.collect();
     found.sort_by_key(|(setting, _)| heading(setting));
     let mut names = HashSet::new();
     found.retain(|(setting, flag)| names.insert(flag.name) && is_wanted(setting));
@@ -176,10 +175,8 @@ fn add_flags(
     is_wanted: impl Fn(&Setting) -> bool,
 ) -> Command {
     for (setting, flag) in with_flags(is_wanted) {
-        let [copy, text] = DEFAULTS
-            .each_ref()
-            .map(|of_task| default_of(of_task, setting));
-        let default = match (copy, text) {
+        let [copy, text] = &*DEFAULTS;
+        let default = match (default_of(copy, setting), default_of(text, setting)) {
             _ if !has_defaults => String::new(),
             _ if setting == TASK => " [default: text if a corpus is given, else copy]".into(),
             _ if setting == TrainSettings::source => " [required]".into(),
@@ -228,9 +225,8 @@ fn is_of_all(setting: &Setting) -> bool {
 
 /// Returns the value of a setting in a preset, as the help shows it.
 fn default_of(settings: &[(&Setting, Value)], setting: &Setting) -> Option<String> {
-    let (_, value) = settings
-        .iter()
-        .find(|(known, _)| known.path == setting.path)?;
+    let mut settings = settings.iter();
+    let (_, value) = settings.find(|(known, _)| *known == setting)?;
     let text = setting.shown(value);
     let is_shown = !value.is_null() && !value.is_boolean() && !text.is_empty();
     is_shown.then_some(text)
