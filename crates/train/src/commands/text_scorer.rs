@@ -71,11 +71,8 @@ impl TextScorer {
         let (words, characters) = (self.words.is_complete(), self.characters.is_complete());
         self.words.add_words(hypothesis, &references);
         self.characters.add_characters(hypothesis, &references);
-        let has_more = format!(
-            "segment {} has more than {}",
-            self.segments,
-            EditCounts::MAX_LENGTH
-        );
+        let (segment, most) = (self.segments, EditCounts::MAX_LENGTH);
+        let has_more = format!("segment {segment} has more than {most}");
         if words && !self.words.is_complete() {
             output::warn(&format!("there is no WER: {has_more} words"));
         }
