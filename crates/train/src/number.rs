@@ -15,10 +15,8 @@ pub fn short(number: f64) -> String {
         0.0..1e-2 => format!("{number:.5}"),
         _ => {
             let before = size.log10().floor().clamp(0.0, 4.0) as usize;
-            grouped(format_args!(
-                "{number:.*}",
-                if before < 3 { 4 - before } else { 0 }
-            ))
+            let digits = if before < 3 { 4 - before } else { 0 };
+            grouped(format_args!("{number:.digits$}"))
         }
     }
 }

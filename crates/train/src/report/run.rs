@@ -121,9 +121,8 @@ fn facts(run: &RunData, examples: Option<&Examined>) -> Vec<Fact> {
     add("task", Some(run.task().into()), None);
     let backend = run.config["execution"]["backend"].as_str();
     add("backend", backend.map(String::from), None);
-    let parameters = run
-        .metric("parameters")
-        .or(examples.map(|it| it.parameters as f64));
+    let counted = examples.map(|it| it.parameters as f64);
+    let parameters = run.metric("parameters").or(counted);
     add("parameters", parameters.map(grouped), None);
     add("steps", Some(metric::steps(&run.status)), None);
     add("training time", run.metric("seconds").map(seconds), None);

@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use training::run::checkpoint::Checkpoints;
-use training::run::quoted;
-use training::run::record_stop;
+use training::run::{quoted, record_stop};
 
 use super::{output, screen};
 use crate::exit::Exit;
@@ -163,10 +162,8 @@ mod signals {
         let hang_up = (!has_nohup).then_some(SIGHUP);
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGXCPU].into_iter().chain(hang_up))?;
         let forward = move || signals.forever().filter_map(signal_name).for_each(receive);
-        thread::Builder::new()
-            .name("signals".into())
-            .spawn(forward)
-            .map(drop)
+        let thread = thread::Builder::new().name("signals".into());
+        thread.spawn(forward).map(drop)
     }
 
     /// Returns whether the process ignored a signal when it was started. `status` is the text of

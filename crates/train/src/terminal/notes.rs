@@ -79,9 +79,8 @@ fn show_progress(what: String, count: usize) {
     let mut shown = SHOWN.lock().expect("no thread panics with it");
     // A display that counts other items is removed before a new one is shown.
     let same = shown.take().filter(|progress| progress.what == what);
-    shown
-        .insert(same.unwrap_or_else(|| LineProgress::new(what, None)))
-        .add(count);
+    let progress = same.unwrap_or_else(|| LineProgress::new(what, None));
+    shown.insert(progress).add(count);
 }
 
 /// The fields of an event that [`Notes`] uses.

@@ -64,8 +64,7 @@ impl RunView {
             _ => RunData::read(folder).map_or(Curves::default(), |run| run.curves),
         };
         let run = Arc::new(Mutex::new(LiveRun::new(first, steps, &before)));
-        let has_screen = capability::has_screen() && !self.is_plain && !output::is_quiet();
-        if has_screen {
+        if capability::has_screen() && !self.is_plain && !output::is_quiet() {
             self.dashboard = Dashboard::open(Arc::clone(&run), self.about.clone());
         }
         if self.dashboard.is_none() {

@@ -46,12 +46,9 @@ pub(super) fn draw(
     lines.extend(values(run, width, now).into_iter().map(Line::from));
     let keys_height = u16::from(area.height > 2);
     let text_height = (lines.len() as u16).min(area.height - keys_height);
-    let [text, charts, bottom] = Layout::vertical([
-        Constraint::Length(text_height),
-        Constraint::Fill(1),
-        Constraint::Length(keys_height),
-    ])
-    .areas(area);
+    let [above, below] = [text_height, keys_height].map(Constraint::Length);
+    let rows = Layout::vertical([above, Constraint::Fill(1), below]);
+    let [text, charts, bottom] = rows.areas(area);
     frame.render_widget(Paragraph::new(lines), text);
     draw_charts(frame.buffer_mut(), charts, run, controls);
     frame.render_widget(Paragraph::new(keys(controls, width)), bottom);
