@@ -15,9 +15,8 @@ use training::run::RunFolder;
 use training::setting::{Section, Setting};
 use transformer::weights::Layout;
 
-use super::dry_run;
-use super::lengths;
 use super::train::{begin_with, check_memory, new_trainer, open_device, train};
+use super::{dry_run, lengths};
 use crate::args::{SETTING, SettingArgs, assignment, named, preset, recorded_path, reject};
 use crate::device::DeviceName;
 use crate::exit::Exit;
@@ -168,12 +167,9 @@ impl FitArgs {
         }
         let by = EvaluationConfig::best_by;
         if self.gives(by) && config.evaluation.decides() != config.evaluation.best_by {
-            let value = self.settings.of(by).map_or("", |value| value);
-            return Err(UsageError::setting(
-                by,
-                value,
-                "must be exact-match beside --target",
-            ));
+            let value = self.settings.of(by).unwrap_or_default();
+            let expected = "must be exact-match beside --target";
+            return Err(UsageError::setting(by, value, expected));
         }
         let mut seen: HashSet<&str> = self.settings.iter().map(|(given, _)| given.path).collect();
         let mut paths = self.set.iter().map(|(path, _)| path);

@@ -8,8 +8,7 @@ use console::{StyledObject, style};
 use training::data::{Dataset, Decoded};
 use training::evaluation::{ByLength, TestResult};
 use training::run::layout::PICTURES;
-use training::run::quoted;
-use training::run::{LengthsOf, RunData, Summary, TrainingState, add_lengths};
+use training::run::{LengthsOf, RunData, Summary, TrainingState, add_lengths, quoted};
 use training::trainer::Finished;
 
 use super::lengths;

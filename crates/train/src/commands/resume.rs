@@ -86,9 +86,8 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         }
     })?;
     let checkpoints = Checkpoints::of(&args.run);
-    let is_new = checkpoints
-        .is_new()
-        .map_err(|error| unusable(checkpoints.folder(), format!("cannot be read ({error})")))?;
+    let wrong = |error| unusable(checkpoints.folder(), format!("cannot be read ({error})"));
+    let is_new = checkpoints.is_new().map_err(wrong)?;
     let was_imported = read_status(run).is_ok_and(|it| it.status == Status::Imported);
     let (files, given) = if is_new && folder.ended_at().is_none() && !was_imported {
         // The previous process ended before it wrote the first checkpoint.

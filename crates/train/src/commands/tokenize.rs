@@ -108,9 +108,8 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
 fn open(args: &TokenizeArgs) -> Result<Arc<Tokenizer>> {
     let (path, of_model) = (&args.tokenizer, args.tokenizer.join("tokenizer.json"));
     let pair = if is_pretrained(path) && !of_model.exists() {
-        PretrainedModel::open(path, &Languages::default())?
-            .dataset
-            .tokenizers
+        let model = PretrainedModel::open(path, &Languages::default())?;
+        model.dataset.tokenizers
     } else if is_pretrained(path) || !path.is_dir() {
         if let Some(side) = args.side {
             let expected = "needs the folder of a run, which has two tokenisers";

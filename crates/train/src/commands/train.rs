@@ -9,8 +9,7 @@ use training::data::{DataConfig, Dataset, Split};
 use training::error::UsageError;
 use training::memory::{MachineMemory, TrainingMemory};
 use training::pretrained::{Languages, PretrainedModel};
-use training::run::quoted;
-use training::run::{Observer, RunFolder, Summary, TensorBoard};
+use training::run::{Observer, RunFolder, Summary, TensorBoard, quoted};
 use training::setting::{Section, shown};
 use training::trainer::{Ending, Finished, Trainer, device_of};
 

@@ -134,10 +134,8 @@ impl ImportArgs {
             let expected = "is for a Hugging Face folder, without --task";
             reject("--source-lang", self.source_lang.as_ref(), expected)?;
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
-            let texts = self
-                .task
-                .of(TASK)
-                .filter(|task| *task == "text" && !is_pretrained(&self.file));
+            let task = self.task.of(TASK);
+            let texts = task.filter(|task| *task == "text" && !is_pretrained(&self.file));
             let expected = "is for a Hugging Face folder, such as `train export --folder` writes";
             reject("--task", texts, expected)?;
         }
