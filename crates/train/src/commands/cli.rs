@@ -181,11 +181,9 @@ enum Any {
 pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, Option<String>) {
     let mut words = words.to_vec();
     let program = OsString::from("train");
-    match Leading::try_parse_from(std::iter::once(&program).chain(&words)) {
-        Ok(Leading {
-            command: Some(Any::Words(command)),
-            ..
-        }) => (words, Some(command[0].to_string_lossy().into())),
+    let leading = Leading::try_parse_from(std::iter::once(&program).chain(&words));
+    match leading.map(|leading| leading.command) {
+        Ok(Some(Any::Words(command))) => (words, Some(command[0].to_string_lossy().into())),
         // A wrong value of `--threads` hides the command.
         Err(error) if !error.use_stderr() || error.kind() == ErrorKind::ValueValidation => {
             (words, None)

@@ -12,7 +12,7 @@ use super::table::Table;
 use crate::number::{bytes, counted, grouped};
 
 /// Description of a run before it begins.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct About {
     /// The task and the backend.
     pub(super) title: String,

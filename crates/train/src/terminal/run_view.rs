@@ -18,6 +18,7 @@ use crate::metric;
 use crate::number::counted;
 
 /// Shows a training run on the terminal, and passes on the user's requests to stop.
+#[derive(Default)]
 pub struct RunView {
     about: About,
     is_plain: bool,
@@ -38,10 +39,7 @@ impl RunView {
             about,
             is_plain,
             is_own,
-            run: None,
-            dashboard: None,
-            status: None,
-            listening: None,
+            ..Self::default()
         }
     }
 

@@ -80,15 +80,15 @@ pub(super) fn draw(bytes: &[u8]) {
 /// the screen. The caller then prints the line at once.
 pub(super) fn hold(stream: Stream, line: &str) -> bool {
     let mut held = lock(&HELD);
-    let is_taken = is_taken();
-    if is_taken {
-        held.lines.push_back((stream, line.into()));
-        if held.lines.len() > MAX_HELD {
-            held.lines.pop_front();
-            held.dropped += 1;
-        }
+    if !is_taken() {
+        return false;
     }
-    is_taken
+    held.lines.push_back((stream, line.into()));
+    if held.lines.len() > MAX_HELD {
+        held.lines.pop_front();
+        held.dropped += 1;
+    }
+    true
 }
 
 /// Restores the terminal as it was before the dashboard, and prints the lines that were held back.
