@@ -60,6 +60,16 @@ const CORPORA: [&Setting; 4] = [
     ValidSettings::target,
 ];
 
+/// The settings that weights do not show, and that have a flag of `import`.
+const UNSHOWN: [&Setting; 6] = [
+    ModelSettings::n_heads,
+    ModelSettings::norm_placement,
+    ModelSettings::activation,
+    ModelSettings::positions,
+    ModelSettings::dropout,
+    ModelSettings::weight_tying,
+];
+
 /// Returns whether the flag of another setting in `given` sets the setting at `path` to `value`, too.
 pub fn follows(path: &str, value: &Value, given: &Settings) -> bool {
     ALSO.iter().any(|(flag, also, theirs)| {
@@ -253,7 +263,7 @@ fn read(matches: &ArgMatches, is_wanted: impl Fn(&Setting) -> bool) -> Given {
 
 /// Defines the flags of some settings.
 macro_rules! args {
-    ($(#[$meta:meta])* $name:ident, $has_defaults:literal, $is_wanted:expr) => {
+    ($(#[$meta:meta])* $name:ident, has_defaults: $has_defaults:literal, $is_wanted:expr) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default)]
         pub struct $name(Given);
@@ -289,37 +299,29 @@ macro_rules! args {
     };
 }
 
-args!(
+args! {
     /// The flags of the settings of all tasks.
-    SettingArgs,
-    true,
-    |_| true
-);
+    SettingArgs, has_defaults: true, |_| true
+}
 
-args!(
+args! {
     /// The flags of the settings of the synthetic tasks.
-    TaskArgs,
-    true,
-    |setting| {
+    TaskArgs, has_defaults: true, |setting| {
         let of = |data: &DataConfig| data.settings().contains(&setting);
         let is_of_task = |task: &Preset| of(&(task.data)());
         setting == TASK || SYNTHETIC_TASKS.iter().any(is_of_task)
     }
-);
+}
 
-args!(
+args! {
     /// The flags that name the files of the corpora.
-    CorpusArgs,
-    false,
-    |setting| CORPORA.contains(&setting)
-);
+    CorpusArgs, has_defaults: false, |setting| CORPORA.contains(&setting)
+}
 
-args!(
+args! {
     /// The flags of an evaluation by length.
-    LengthArgs,
-    true,
-    |setting| LengthsConfig::SETTINGS.contains(&setting)
-);
+    LengthArgs, has_defaults: true, |setting| LengthsConfig::SETTINGS.contains(&setting)
+}
 
 impl LengthArgs {
     /// Returns the settings of the evaluation by length; `None` without its flags.
@@ -337,19 +339,7 @@ impl LengthArgs {
     }
 }
 
-args!(
+args! {
     /// The flags of the settings that weights do not show.
-    WeightArgs,
-    false,
-    |setting| {
-        [
-            ModelSettings::n_heads,
-            ModelSettings::norm_placement,
-            ModelSettings::activation,
-            ModelSettings::positions,
-            ModelSettings::dropout,
-            ModelSettings::weight_tying,
-        ]
-        .contains(&setting)
-    }
-);
+    WeightArgs, has_defaults: false, |setting| UNSHOWN.contains(&setting)
+}
