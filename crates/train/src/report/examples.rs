@@ -7,7 +7,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 use serde::Serialize;
 use training::collective::Alone;
-use training::data::{Dataset, Decoded, Split};
+use training::data::{Decoded, Split};
 use training::evaluation::decode_greedily;
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use training::run::unusable;
@@ -76,8 +76,17 @@ impl Examined {
             return Err(unusable(folder, "has no examples of the validation split").into());
         }
         let decoded = decode_greedily(&run.model, dataset, &examples, &Alone)?;
-        let samples = decoded.iter().enumerate();
-        let samples = samples.map(|(index, decoded)| sample(dataset, index, decoded));
+        let sample = |(index, decoded): (usize, &Decoded)| {
+            let reference = dataset.reference(index, &decoded.example);
+            let output = dataset.codec().decode_target(&decoded.output);
+            let [reference, output] = marked(&reference, &output, decoded.is_exact);
+            Sample {
+                source: dataset.codec().decode_source(&decoded.example.source),
+                reference,
+                output,
+                is_exact: decoded.is_exact,
+            }
+        };
         let mut attention = Vec::new();
         let mut weights = 0;
         for example in &examples {
@@ -98,7 +107,7 @@ impl Examined {
         Ok(Self {
             step: run.step,
             parameters: run.model.num_params(),
-            samples: samples.collect(),
+            samples: decoded.iter().enumerate().map(sample).collect(),
             attention,
         })
     }
@@ -106,17 +115,5 @@ impl Examined {
     /// Returns whether there are attention weights for at least one example.
     pub fn has_attention(&self) -> bool {
         !self.attention.is_empty()
-    }
-}
-
-fn sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Sample {
-    let reference = dataset.reference(index, &decoded.example);
-    let output = dataset.codec().decode_target(&decoded.output);
-    let [reference, output] = marked(&reference, &output, decoded.is_exact);
-    Sample {
-        source: dataset.codec().decode_source(&decoded.example.source),
-        reference,
-        output,
-        is_exact: decoded.is_exact,
     }
 }
