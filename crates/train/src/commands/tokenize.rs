@@ -14,7 +14,7 @@ use training::inference::{Line, Unreadable, one_line};
 use training::pretrained::{Languages, PretrainedModel, is_pretrained};
 use training::run::read_config;
 
-use crate::args::{InputArgs, name_of, run_folder};
+use crate::args::{InputArgs, name_of, reject, run_folder};
 use crate::terminal::output;
 
 /// Flags of `tokenize`.
@@ -111,10 +111,8 @@ fn open(args: &TokenizeArgs) -> Result<Arc<Tokenizer>> {
         let model = PretrainedModel::open(path, &Languages::default())?;
         model.dataset.tokenizers
     } else if is_pretrained(path) || !path.is_dir() {
-        if let Some(side) = args.side {
-            let expected = "needs the folder of a run, which has two tokenisers";
-            return Err(UsageError::new("--side", name_of(side), expected).into());
-        }
+        let expected = "needs the folder of a run, which has two tokenisers";
+        reject("--side", args.side.map(name_of), expected)?;
         let file = if path.is_dir() { &of_model } else { path };
         return Ok(Arc::new(Tokenizer::read(file)?));
     } else {

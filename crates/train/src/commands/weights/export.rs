@@ -141,15 +141,12 @@ fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
         return Ok(output);
     };
     layout::check_output("folder", &folder.join(STATUS))?;
+    let other = args.layout.filter(|layout| !layout.is_hugging_face());
+    let layouts = Layout::ALL.iter().filter(|layout| layout.is_hugging_face());
+    let names: Vec<_> = layouts.map(|layout| layout.to_string()).collect();
+    let expected = format!("has no --folder; {} have one", names.join(", "));
+    reject("--layout", other, &expected)?;
     let reject = |what: &str| Err(UsageError::new("--folder", folder.display(), what));
-    if let Some(layout) = args.layout
-        && !layout.is_hugging_face()
-    {
-        let layouts = Layout::ALL.iter().filter(|layout| layout.is_hugging_face());
-        let names: Vec<_> = layouts.map(|layout| layout.to_string()).collect();
-        let expected = format!("has no --folder; {} have one", names.join(", "));
-        return Err(UsageError::new("--layout", layout, expected));
-    }
     if args.source.is_file() {
         return reject("needs the folder of a run, which has the special tokens");
     }
