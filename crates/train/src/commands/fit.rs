@@ -27,6 +27,9 @@ use crate::terminal::{end_progress, output};
 /// Maximum number of tokens of a source or a target, unless a flag sets another maximum.
 const MAX_LENGTH: usize = 256;
 
+/// Settings with the files of tokenisers.
+const FILES: [&Setting; 2] = [TokenizerConfig::source_file, TokenizerConfig::target_file];
+
 /// Text at the end of the help of `fit`.
 pub const HINT: &str = "\
 `train presets NAME` prints all settings of a preset. Settings without a flag are changed by --set or --config.";
@@ -108,7 +111,7 @@ impl FitArgs {
         }
         config = self.settings.apply(config)?;
         if let Some(path) = &self.tokenizer_file {
-            for file in [TokenizerConfig::source_file, TokenizerConfig::target_file] {
+            for file in FILES {
                 config = config.with(file.path, path)?;
             }
         }
@@ -125,8 +128,7 @@ impl FitArgs {
 
     /// Names a setting that no flag has given by its key in the file of `--config`.
     pub fn name_in_file(&self, mut error: UsageError) -> UsageError {
-        let files = [TokenizerConfig::source_file, TokenizerConfig::target_file];
-        let is_file = |it: &Subject| matches!(it, Subject::Setting(it) if files.contains(it));
+        let is_file = |it: &Subject| matches!(it, Subject::Setting(it) if FILES.contains(it));
         if self.tokenizer_file.is_some() && is_file(&error.subject) {
             error.subject = Subject::Other("--tokenizer-file".into());
         }
@@ -152,9 +154,8 @@ impl FitArgs {
         if let DataConfig::Text(text) = &config.data {
             let tokenizer = &text.tokenizer;
             let has_files = tokenizer.source_file.is_some() && tokenizer.target_file.is_some();
-            let files = [TokenizerConfig::source_file, TokenizerConfig::target_file];
             let mut settings = TokenizerConfig::SETTINGS.iter();
-            let of_training = settings.find(|it| !files.contains(it) && self.gives(it));
+            let of_training = settings.find(|it| !FILES.contains(it) && self.gives(it));
             if let (Some(setting), true) = (of_training, text.pretrained.is_some() || has_files) {
                 let expected = "is for tokenisers that are trained, but both sides have one";
                 return Err(UsageError::setting(setting, "", expected));
