@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::Result;
 use serde::Serialize;
 use training::config::LengthsConfig;
-use training::data::{Codec, DataConfig, Decoded, Split};
+use training::data::{DataConfig, Split};
 use training::evaluation::{self, ByLength};
 use training::run::layout::LENGTHS;
 use training::run::{LengthsOf, add_lengths, unusable};
@@ -112,8 +112,15 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
     let begun = Instant::now();
     let outputs = evaluation::decode(&run.model, dataset, &examples, batch_size, &config, group)?;
     let decoded = evaluation::judge(dataset, &examples, outputs);
-    if let Some(file) = file {
-        write(file, dataset.codec(), &decoded)?;
+    if let Some(mut file) = file {
+        let codec = dataset.codec();
+        let has_eos = codec.vocabularies().eos_id.is_some();
+        for decoded in &decoded {
+            let source = codec.decode_source(&decoded.example.source);
+            let reference = codec.decode_target(decoded.example.output(has_eos));
+            file.add(&source, &reference, &codec.decode_target(&decoded.output));
+        }
+        file.close()?;
     }
     let score = evaluation::teacher_forced(&run.model, dataset, &examples, batch_size, group);
     let evaluation = Evaluation {
@@ -140,14 +147,4 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
             evaluation.seconds
         )
     })
-}
-
-fn write(mut file: HypothesesFile, codec: &dyn Codec, decoded: &[Decoded]) -> Result<()> {
-    let has_eos = codec.vocabularies().eos_id.is_some();
-    for decoded in decoded {
-        let source = codec.decode_source(&decoded.example.source);
-        let reference = codec.decode_target(decoded.example.output(has_eos));
-        file.add(&source, &reference, &codec.decode_target(&decoded.output));
-    }
-    file.close()
 }
