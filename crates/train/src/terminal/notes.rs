@@ -24,10 +24,9 @@ static SHOWN: Mutex<Option<LineProgress>> = Mutex::new(None);
 /// errors. With [`Verbosity::Silent`], no other events are shown.
 pub(super) fn listen() {
     let filter = match output::verbosity() {
-        Verbosity::Silent => Ok(EnvFilter::new("off")),
-        _ => EnvFilter::try_from_default_env().or(EnvFilter::try_new("error")),
+        Verbosity::Silent => EnvFilter::new("off"),
+        _ => EnvFilter::try_from_default_env().unwrap_or(EnvFilter::new("error")),
     };
-    let filter = filter.expect("the default filters are valid");
     let others = filter_fn(|event| ![NOTE, PROGRESS].contains(&event.target()));
     let log = fmt::layer().with_writer(|| Log).with_ansi(false);
     let ours = Targets::new().with_targets([(NOTE, Level::INFO), (PROGRESS, Level::INFO)]);
