@@ -184,11 +184,10 @@ impl GenerateArgs {
             config.max_length = max_length;
             config.length_limit = None;
         }
-        let (max_length, most) = (config.max_length, max_tokens(model));
-        if max_length > most {
-            let expected = format!("must be at most what the model can take ({most})");
-            return Err(UsageError::new("--max-length", max_length, expected));
-        }
+        let most = max_tokens(model);
+        let too_long = Some(config.max_length).filter(|max_length| *max_length > most);
+        let expected = format!("must be at most what the model can take ({most})");
+        reject("--max-length", too_long, &expected)?;
         config.method = self.method(defaults.beam)?;
         config.forbidden.extend(self.forbidden(dataset)?);
         set(&mut config.min_length, self.min_length);
