@@ -6,7 +6,7 @@
 //! on stdout, and messages and progress on stderr, so that `train generate RUN < lines > outputs`
 //! works as a pipe. The dashboard and the prompt, which need a terminal, use stdout, too.
 //!
-//! Errors are returned to `main`. An error about a wrong setting contains the path of the setting,
+//! Errors are returned to `run`. An error about a wrong setting contains the path of the setting,
 //! such as `optimization.steps`, and [`args::flags`] replaces the path by the flag that sets it.
 //! [`exit`] has the exit codes.
 //!
@@ -54,6 +54,7 @@ fn main() -> ExitCode {
     ExitCode::from(run() as u8)
 }
 
+/// Runs the command line of this process, and returns how it ended.
 fn run() -> Exit {
     allocator::keep_freed_pages();
     let group = Group::join();
