@@ -188,6 +188,13 @@ impl GenerateArgs {
         let too_long = Some(config.max_length).filter(|max_length| *max_length > most);
         let expected = format!("must be at most what the model can take ({most})");
         reject("--max-length", too_long, &expected)?;
+        let least = config.min_length;
+        let is_too_short = |max_length: &usize| self.min_length.is_none() && *max_length < least;
+        let too_short = self.max_length.filter(is_too_short);
+        let expected = format!(
+            "must be at least the model's own minimum ({least}); --min-length gives another"
+        );
+        reject("--max-length", too_short, &expected)?;
         config.method = self.method(defaults.beam)?;
         config.forbidden.extend(self.forbidden(dataset)?);
         set(&mut config.min_length, self.min_length);

@@ -30,7 +30,7 @@ struct Record<'a> {
 }
 
 /// Rejects a file for outputs that is `-`, ends in `.gz`, is a folder, is read-only, is among a run's
-/// own files or is one of `inputs`.
+/// own files, or is one of `inputs` or stdin.
 pub(super) fn check_outputs<'a>(
     flag: &'static str,
     path: &Path,
@@ -46,7 +46,7 @@ pub(super) fn check_outputs<'a>(
         "cannot be written: it is a folder"
     } else if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
         "is read-only; name another file"
-    } else if inputs.into_iter().any(same) {
+    } else if inputs.into_iter().any(same) || path.is_file() && same(Path::new("/dev/stdin")) {
         "is a file of the texts, and would be lost"
     } else {
         return check_output(flag.trim_start_matches('-'), path);

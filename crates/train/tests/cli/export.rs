@@ -23,6 +23,7 @@ fn export_prints_the_module_that_the_file_fits() {
     let table = "
         pre | --output: is missing: name a file to write, or give --folder
         pre --folder y | pre: has settings that no family of Hugging Face has, unlike one that is trained
+        pre --output y.pt | --output y.pt: must be a name such as model.safetensors
         pre --layout marian --output y | --norm pre; --layout native can
         tied --layout labml --output y | --norm post; --layout native can
         pre --layout marian --folder y | --norm pre; train it with `fit --family marian`";

@@ -477,6 +477,9 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
     }
     let before = format!("generate {}", run().display());
     all_rejected(folder, &before, &table);
+    let line = format!("TRAIN generate {} -o out < out", run().display());
+    let own = shell(folder, &line);
+    fails(&own, 2, &["--output out: ", "would be lost"]);
 }
 
 #[test]

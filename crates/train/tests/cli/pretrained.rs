@@ -199,6 +199,13 @@ fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
         let fit = format!("fit --from {from} {PAIRS} --dry-run");
         rejected(folder, &fit, &[&format!("folder {from}"), expected]);
     }
+    // Nobody gave `--min-length`.
+    let least = "generate least --max-length 9 --target-lang fr x";
+    rejected(
+        folder,
+        least,
+        &["--max-length 9: must be at least the model's own minimum (29)"],
+    );
     // A file whose settings of generation are not those of the folder is rejected.
     let mut file = json(&folder.join("run/config.json"));
     file["data"]["pretrained"]["folder"] = family("m2m_100").into();

@@ -16,11 +16,15 @@ use transformer::weights::{self, Dtype, Parameters, dequantize};
 use crate::args::{folder_of, unwritable_output};
 use crate::number::{bytes, counted};
 
-/// Rejects a path that is not that of a regular file, whose folder does not exist, or that is a
-/// run's own. Also rejects an existing file unless `force` is true.
+/// Rejects a path that has the ending of another format, is not that of a regular file, whose folder
+/// does not exist, or that is a run's own. Also rejects an existing file unless `force` is true.
 pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     layout::check_output("output", path)?;
     let reject = |what: &str| Err(UsageError::new("--output", path.display(), what));
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if matches!(extension, Some("pt" | "pth" | "bin" | "ckpt" | "gz")) {
+        return reject("must be a name such as model.safetensors, which is the format of the file");
+    }
     if path.exists() && !path.is_file() {
         return reject("is not a regular file");
     }
