@@ -104,12 +104,16 @@ def main():
     parser.add_argument("--beam", type=int, default=1)
     parser.add_argument("--int8", action="store_true", help="weights in 8 bits")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch-size", type=int, help="default: 1, and the shape's own")
+    parser.add_argument("--length", type=int, help="default: the shape's own")
     args = parser.parse_args()
-    if args.beam < 1:
-        parser.error(f"--beam {args.beam}: must be at least 1")
+    for name in ("beam", "batch_size", "length"):
+        if (value := getattr(args, name)) is not None and value < 1:
+            parser.error(f"--{name.replace('_', '-')} {value}: must be at least 1")
 
-    shape = SHAPES[args.shape]
-    vocab_size, *_, batch, length = shape
+    vocab_size, *sizes, batch, length = SHAPES[args.shape]
+    length = args.length or length
+    shape = (vocab_size, *sizes, batch, length)
     quantization = "int8" if args.int8 else "float32"
     random = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +121,7 @@ def main():
         translator = ctranslate2.Translator(
             folder, intra_threads=args.threads, inter_threads=1, compute_type=quantization
         )
-    for sources in (1, batch):
+    for sources in (args.batch_size,) if args.batch_size else (1, batch):
         ids = random.integers(len(SPECIAL), vocab_size, (sources, length))
         source = [[tokens[id] for id in row] for row in ids]
         times = []
@@ -129,6 +133,7 @@ def main():
                 min_decoding_length=length,
                 max_decoding_length=length,
                 max_batch_size=sources,
+                max_input_length=0,
             )
             times.append(time.perf_counter() - begun)
         assert all(len(result.hypotheses[0]) == length for result in found)
