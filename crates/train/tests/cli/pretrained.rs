@@ -200,11 +200,14 @@ fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
         rejected(folder, &fit, &[&format!("folder {from}"), expected]);
     }
     // Nobody gave `--min-length`.
-    let least = "generate least --max-length 9 --target-lang fr x";
+    with_generation("m2m_100", &folder.join("short"), |settings| {
+        settings["min_length"] = 15.into();
+    });
+    let short = "generate short --max-length 9 --target-lang fr x";
     rejected(
         folder,
-        least,
-        &["--max-length 9: must be at least the model's own minimum (29)"],
+        short,
+        &["--max-length 9: must be at least the model's own minimum (14)"],
     );
     // A file whose settings of generation are not those of the folder is rejected.
     let mut file = json(&folder.join("run/config.json"));
