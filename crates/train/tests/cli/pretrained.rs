@@ -7,7 +7,8 @@ use serde_json::Value;
 use transformer::weights::{Parameters, read_file};
 
 use super::{
-    Folder, all_rejected, answer, copy_files, json, parsed, rejected, run, step_losses, succeed,
+    Folder, all_rejected, answer, copy_files, json, notes, output, parsed, rejected, run,
+    step_losses, succeed,
 };
 
 /// Returns the path of a model folder that Hugging Face's library `transformers` wrote, from the
@@ -235,6 +236,9 @@ fn thin_matrices_are_added_to_the_models() {
     let fit = format!("fit --from {from} {PAIRS} {flags}");
     let said = run(folder, &format!("{fit} --dry-run"));
     assert!(said.contains(" are trained"), "{said}");
+    let random = output(folder, "fit --task copy --lora-rank 2 --dry-run");
+    assert!(notes(&random).contains("--lora-rank leaves matrices as they are, which are random"));
+    assert!(!notes(&output(folder, &format!("{fit} --dry-run"))).contains("random"));
     run(folder, &format!("{fit} --run-dir lora"));
     let file = |path: &str| read_file(&fs::File::open(folder.join(path)).unwrap()).unwrap();
     let exported = |which: &str| {
