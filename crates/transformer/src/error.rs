@@ -84,12 +84,12 @@ pub enum InputError {
     },
     /// A sequence is longer than the model's `max_len`.
     #[error(
-        "sequence {sequence} has {length} tokens, but the model's max_len is {max_len}: shorten it, or build the model with a larger max_len"
+        "sequence {sequence} needs {length} positions, but the model's max_len is {max_len}: shorten it, or build the model with a larger max_len"
     )]
     TooLong {
         /// Index of the sequence in the batch, from 0.
         sequence: usize,
-        /// Length of the sequence, in tokens.
+        /// Number of positions that the sequence needs: its tokens, and those that are added to it.
         length: usize,
         /// Maximum length of the sequence, in tokens.
         max_len: usize,

@@ -191,6 +191,15 @@ impl AttentionMask {
         );
     }
 
+    /// Checks that the mask is one of keys alone, as a memory has: it is for targets of any length.
+    pub(crate) fn check_of_memory(&self) {
+        let found = self.blocked.dims();
+        assert!(
+            found[1..3] == [1, 1],
+            "the mask of the memory is {found:?}, but must be [B or 1, 1, 1, S]; for another mask of the encoder, pass its output as a `Memory`"
+        );
+    }
+
     /// Returns the mask of the given batch rows; `rows` may contain an index several times. A mask
     /// with one row, which applies to the whole batch, is returned unchanged.
     pub(crate) fn select(&self, rows: Tensor<1, Int>) -> Self {

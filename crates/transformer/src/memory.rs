@@ -237,6 +237,9 @@ impl DecoderCache {
             self.sources.is_some() || self.is_empty() || targets == before,
             "there are {targets} targets, but the cache has {before}"
         );
+        if let Some(mask) = memory.and_then(|memory| memory.mask.as_ref()) {
+            mask.check_of_memory();
+        }
         let total = self.length + length;
         if self
             .layers

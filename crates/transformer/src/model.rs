@@ -120,7 +120,8 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// If `S` or `T` exceeds `max_len`, or `source` and `target` differ in `B`.
+    /// If `S` or `T` exceeds `max_len`, `source` and `target` differ in `B`, or the mask is not one of
+    /// keys alone.
     pub fn forward(
         &self,
         source: Tensor<2, Int>,

@@ -136,7 +136,7 @@ fn ids_from_outside_are_checked() {
     assert!(
         error
             .to_string()
-            .contains("has 3 tokens, but the model's max_len is 2")
+            .contains("needs 3 positions, but the model's max_len is 2")
     );
     let none: [Vec<u32>; 0] = [];
     assert_eq!(check_sequences(&none, 10, 2), Err(InputError::EmptyBatch));

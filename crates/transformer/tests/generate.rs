@@ -1349,7 +1349,7 @@ fn sources_that_the_model_cannot_process_are_rejected() {
     };
     assert!(error(&[], 5).contains("no sequences"));
     assert!(error(&[vec![3], vec![23]], 5).contains("sequence 1, position 0: token id 23"));
-    assert!(error(&[vec![3; 21]], 5).contains("21 tokens, but the model's max_len is 20"));
+    assert!(error(&[vec![3; 21]], 5).contains("needs 21 positions, but the model's max_len is 20"));
     assert_eq!(
         error(&[vec![3]], 21),
         "max_length is 21, but must be at most the model's max_len (20)"

@@ -21,7 +21,7 @@ use transformer::weights::{
 };
 use transformer::{
     Activation, AttentionConfig, AttentionMask, ConfigError, Decoder, DecoderConfig, Encoder,
-    EncoderConfig, Memory, NormKind, NormPlacement, Positions, pad_sequences,
+    EncoderConfig, FeedForwardConfig, Memory, NormKind, NormPlacement, Positions, pad_sequences,
 };
 
 const VOCAB: usize = 31;
@@ -874,6 +874,27 @@ fn a_layer_that_the_file_lacks_is_missing_and_not_a_bias_of_zeros() {
 }
 
 #[test]
+fn a_tensor_of_another_shape_is_compared_with_that_of_the_parameter() {
+    let device = Device::flex();
+    let config = FeedForwardConfig::new(4, 6).with_biases(false);
+    let module = config.init(&device).unwrap();
+    let mut theirs = Parameters::new();
+    theirs.insert("a.weight".into(), TensorData::new(vec![1f32; 24], [6, 4]));
+    theirs.insert("b.weight".into(), TensorData::new(vec![1f32; 24], [4, 6]));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), to_bytes(&theirs).unwrap()).unwrap();
+    let file = WeightsFile::open(file.path()).unwrap();
+    let rules = |rules: Rules| rules.linear("a", "w_1").linear("b", "w_2");
+    rules(Rules::new()).read(&file, &module).unwrap();
+    // The tensors of PyTorch are transposed, those of Burn are not.
+    let error = rules(Rules::new().in_out()).read(&file, &module);
+    assert_eq!(
+        error.unwrap_err().to_string(),
+        "tensor a.weight has the shape [6, 4], but must have [4, 6]"
+    );
+}
+
+#[test]
 fn rules_read_the_attention_of_pytorch() {
     let device = Device::flex();
     let attention = AttentionConfig::new(4, 2);
@@ -952,7 +973,10 @@ fn rules_read_the_attention_of_burn_nn() {
     // A layer of another width.
     let wide = AttentionConfig::new(8, 2).init_self_attention(&device);
     let error = of_self.read(&file, &wide.unwrap()).unwrap_err().to_string();
-    assert!(error.contains("6 outputs"), "{error}");
+    assert!(
+        error.ends_with("has the shape [6], but must have [8]"),
+        "{error}"
+    );
 }
 
 /// The table of the crate's page for those who come from burn-nn.

@@ -8,7 +8,7 @@ use transformer::generate::GenerateConfig;
 use transformer::position::{
     Alibi, AttentionPosition, LearnedEncoding, RelativeBias, RotaryEncoding,
 };
-use transformer::weights::{self, Dtype, Saved, load, parameters, save};
+use transformer::weights::{self, Dtype, Saved, WeightsError, load, parameters, save};
 use transformer::{
     AttentionConfig, AttentionMask, CrossEntropy, Decoder, DecoderConfig, Encoder, EncoderConfig,
     InputConfig, LayerCache, LayerConfig, Memory, NormConfig, NormKind, NormPlacement,
@@ -555,6 +555,46 @@ fn scores_are_those_of_the_logits_however_long_a_sequence_is() {
             assert!((a - b).abs() < 1e-5, "{a} {b}");
         }
     }
+}
+
+#[test]
+#[should_panic(expected = "the mask of the memory is [1, 1, 3, 3], but must be [B or 1, 1, 1, S]")]
+fn a_mask_of_queries_is_none_of_a_memory() {
+    let device = Device::flex();
+    let config = TransformerConfig::new(9, 9)
+        .with_d_model(16)
+        .with_n_heads(2);
+    let model = config.init_seeded(1, &device).unwrap();
+    let ids = pad_sequences(&[[3, 4, 5]], 0, &device);
+    let causal = AttentionMask::causal(3, &device);
+    let _ = model.forward(ids.clone(), Some(&causal), ids);
+}
+
+#[test]
+#[should_panic(expected = "only some of the models have a parameter generator.bias of shape [9]")]
+fn models_with_other_parameters_have_no_mean() {
+    let of = |vocab_size| {
+        let config = DecoderConfig::new(vocab_size, 16, 24, 2, 1);
+        Ok(parameters(&config.init(&Device::flex()).unwrap()))
+    };
+    let _ = weights::mean([of(9), of(11)]).map_err(|error: WeightsError| error);
+}
+
+#[test]
+fn a_model_that_has_diverged_replaces_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let device = Device::flex();
+    let mut encoder = EncoderConfig::new(16, 24, 2, 1).init(&device).unwrap();
+    save(&path, &encoder).unwrap();
+    let norm = encoder.final_norm.as_mut().unwrap();
+    norm.gamma = Param::from_tensor(Tensor::full([16], f32::NAN, &device));
+    let error = save(&path, &encoder).unwrap_err().to_string();
+    assert!(
+        error.contains("final_norm.gamma has 16 of 16 elements that are not finite"),
+        "{error}"
+    );
+    load::<Encoder>(&path, &device).unwrap();
 }
 
 #[test]

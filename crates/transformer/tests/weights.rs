@@ -74,7 +74,10 @@ fn safetensors_of_pytorch_give_its_logits() {
     assert_eq!(imported.config().unwrap().max_len, 16);
     assert_eq!(imported.config().unwrap().positions, Positions::Sinusoidal);
     assert_eq!(imported.config().unwrap().weight_tying, WeightTying::None);
-    assert_eq!(imported.warnings, [""; 0]);
+    let expected = "the file has no configuration of the model, so these were assumed: \
+        norm_placement post, activation relu, positions sinusoidal, norm_epsilon 1e-5, \
+        scale_embeddings true, pad_id 0";
+    assert_eq!(imported.warnings, [expected]);
     agrees(
         "torch_nn_bf16.safetensors",
         &options(),
@@ -104,7 +107,13 @@ fn checkpoints_of_pytorch_give_its_logits() {
             2,
             "{name}"
         );
-        assert_eq!(imported.warnings, [""; 0], "{name}");
+        let [warning] = &imported.warnings[..] else {
+            panic!("{name}: {:?}", imported.warnings);
+        };
+        assert!(
+            warning.contains("these were assumed: norm_placement "),
+            "{name}: {warning}"
+        );
     }
     let pre = ImportOptions {
         norm_placement: Some(NormPlacement::Pre),
@@ -113,7 +122,7 @@ fn checkpoints_of_pytorch_give_its_logits() {
     };
     let imported = agrees("paper_checkpoint.pt", &pre, None);
     let expected = "6 tensors beside the model's of the entry model were skipped";
-    assert_eq!(imported.warnings, [expected]);
+    assert_eq!(imported.warnings[0], expected);
     let imported = agrees("torch_nn_pre.pt", &pre, None);
     assert_eq!(imported.config().unwrap().weight_tying, WeightTying::All);
     agrees("marian_f16.pt", &options(), Some("exact_positions"));
@@ -596,8 +605,8 @@ fn layers_without_biases_have_zeros() {
     });
     let imported = imported.unwrap();
     assert_eq!(
-        imported.warnings,
-        ["the layers have no biases: zeros are used"]
+        imported.warnings[0],
+        "the layers have no biases: zeros are used"
     );
     let beta = &imported.parameters["decoder.layers.1.feed_forward_residual.norm.beta"];
     assert!(beta.iter::<f32>().all(|x| x == 0.0));

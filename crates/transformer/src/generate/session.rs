@@ -219,7 +219,8 @@ impl Decoder {
                 return Err(ConfigError::new("max_length", config.max_length, expected).into());
             }
             if let Some(sequence) = prefixes.iter().position(|prefix| prefix.len() >= max_len) {
-                let (length, max_len) = (prefixes[sequence].len(), max_len - 1);
+                // One more for a new token.
+                let length = prefixes[sequence].len() + 1;
                 return Err(InputError::TooLong {
                     sequence,
                     length,

@@ -366,7 +366,7 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     let written = Stacks::of_metadata(file.metadata())?;
     if let Some(written) = &written {
         warnings.extend(replaced(&written.nearest(), &stacks.nearest()));
-    } else if family.is_own {
+    } else if family.hugging_face.is_none() {
         warnings.extend(assumed(&stacks.nearest(), options));
     }
     Ok(Imported {

@@ -1,7 +1,7 @@
 //! Reads and replaces a module's parameters by name.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
@@ -70,18 +70,32 @@ pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, We
 /// Returns the mean of the parameters of several models, in f32. Averaging the last checkpoints of a
 /// training run often gives a better model (paper, section 6.1).
 ///
-/// The models must have the same names and shapes. Quantised matrices are dequantised. The result
-/// has no parameters if there is no model.
+/// Quantised matrices are dequantised. The result has no parameters if there is no model.
 ///
 /// # Errors
 ///
 /// The first error of `models`, which are taken one by one, so that only one needs to be in memory.
+///
+/// # Panics
+///
+/// If the models differ in the names or the shapes of their parameters.
 pub fn mean<E>(models: impl IntoIterator<Item = Result<Parameters, E>>) -> Result<Parameters, E> {
     let mut sums = BTreeMap::<String, (Vec<usize>, Vec<f64>)>::new();
     let mut n = 0.0;
     for parameters in models {
+        let parameters = parameters?;
+        if n > 0.0 {
+            let first = sums.iter().map(|(name, (shape, _))| (name, &shape[..]));
+            let this = parameters
+                .iter()
+                .map(|(name, data)| (name, &data.shape()[..]));
+            let (first, this): (BTreeSet<_>, BTreeSet<_>) = (first.collect(), this.collect());
+            if let Some((name, shape)) = first.symmetric_difference(&this).next() {
+                panic!("only some of the models have a parameter {name} of shape {shape:?}");
+            }
+        }
         n += 1.0;
-        for (name, data) in parameters? {
+        for (name, data) in parameters {
             let zeros = || (data.shape().to_vec(), vec![0.0; data.num_elements()]);
             let (_, sum) = sums.entry(name).or_insert_with(zeros);
             for (sum, x) in sum.iter_mut().zip(dequantize(&data).iter::<f64>()) {

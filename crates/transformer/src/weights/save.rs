@@ -127,7 +127,7 @@ fn lacks(about: &BTreeMap<String, String>, stack: &str) -> WeightsError {
 ///
 /// # Errors
 ///
-/// The file cannot be written. A matrix is quantised in another way than by
+/// The file cannot be written. A parameter is infinite or NaN. A matrix is quantised in another way than by
 /// [`quantize_int8`](super::quantize_int8()). The module was changed after it was built, so that its
 /// configuration does not describe it; only another dropout is no error, and not saved.
 pub fn save<M: Saved>(path: impl AsRef<Path>, model: &M) -> Result<(), WeightsError> {
@@ -148,6 +148,12 @@ fn write_model<M: Saved>(path: &Path, model: &M) -> Result<(), WeightsError> {
     for data in values.values_mut() {
         if matches!(data.dtype(), DType::F16 | DType::BF16) {
             *data = data.clone().convert::<f32>();
+        }
+    }
+    // A file that cannot be loaded must not replace one that can.
+    for (name, data) in &values {
+        if let Ok(elements) = data.as_slice() {
+            check_finite(name, elements)?;
         }
     }
     replace(path, |file| write(file, &values, Dtype::F32, &about))

@@ -175,7 +175,9 @@ fn assemble_parts(
         let of_weight = || outputs(&weights.get(index)?.0, weights[index].1);
         let Part { count, of, .. } = rule.their_part;
         let found_outputs = outputs(name, rule.kind).or_else(of_weight);
-        let count = found_outputs.map_or(width, |outputs| outputs * count / of);
+        let is_whole = rules.len() == 1 && of == 1;
+        let outputs_of_part = found_outputs.filter(|_| !is_whole);
+        let count = outputs_of_part.map_or(width, |outputs| outputs * count / of);
         let Some(info) = file.tensors().get(name) else {
             first += count;
             continue;
@@ -191,7 +193,7 @@ fn assemble_parts(
             ..rule.clone()
         };
         let expected = rule.their_shape(shape);
-        if first + count > width || !rule.fits(&info.shape, &expected) {
+        if !rule.fits(&info.shape, &expected) {
             return Err(WeightsError::Shape {
                 name: name.clone(),
                 expected,
