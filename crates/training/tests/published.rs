@@ -211,6 +211,7 @@ fn tokenisers_of_several_files_survive_a_run_and_an_export() {
         }
         let json = again.source.json.to_vec();
         let layout = transformer::weights::Layout::of_hugging_face(&run.config.model).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         write_folder(
             folder.path(),
             layout,

@@ -22,7 +22,7 @@ impl InputArgs {
     ///
     /// # Errors
     ///
-    /// A text that is the name of a file, or a file that cannot be opened.
+    /// A text that is the name of a file or `-`, or a file that cannot be opened.
     pub fn open(&self) -> Result<Input, UsageError> {
         if self.texts.is_empty() {
             return Input::open(&self.input);
@@ -33,6 +33,11 @@ impl InputArgs {
                 "is a file; to read it, use --input {file}, and standard input for the text itself"
             );
             return Err(UsageError::new("TEXT", file, what));
+        }
+        if self.texts == ["-"] {
+            let what =
+                "standard input is read without a TEXT; --input takes a file with such a line";
+            return Err(UsageError::new("TEXT", "-", what));
         }
         Ok(Input::of_texts(&self.texts))
     }

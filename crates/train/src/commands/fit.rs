@@ -275,7 +275,7 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
             format!("--warmup {shown} of {of} steps")
         };
         let is_other = args.preset.as_deref() != Some("tiny") && given.is_none();
-        let is_large = is_other && dataset.batches_per_epoch().is_some();
+        let is_large = is_other && args.config.is_none() && dataset.batches_per_epoch().is_some();
         let advice = if is_large { ", or --preset tiny" } else { "" };
         output::warn(&format!(
             "the learning rate rises for {rises}; try a smaller --warmup or more steps{advice}"

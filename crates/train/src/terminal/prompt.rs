@@ -25,6 +25,16 @@ impl rustyline::Helper for Escaping {}
 
 impl rustyline::completion::Completer for Escaping {
     type Candidate = String;
+
+    /// Tab types a blank, as it stands between words elsewhere.
+    fn complete(
+        &self,
+        _: &str,
+        at: usize,
+        _: &rustyline::Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok((at, vec![" ".into()]))
+    }
 }
 
 impl rustyline::hint::Hinter for Escaping {

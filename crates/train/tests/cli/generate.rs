@@ -441,6 +441,11 @@ fn texts_may_stand_in_the_command_line() {
     std::fs::write(folder.join("file"), "1\n").unwrap();
     let wrong = text(&on_texts(&["file"], "").stderr);
     assert!(wrong.contains("TEXT file: is a file; to read it, use --input file"));
+    fails(
+        &on_texts(&["-"], ""),
+        2,
+        &["TEXT -: standard input is read without a TEXT"],
+    );
     assert!(text(&on_texts(&["1"], "--input file").stderr).contains("--input"));
 }
 

@@ -204,7 +204,7 @@ fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
     with_generation("m2m_100", &folder.join("short"), |settings| {
         settings["min_length"] = 15.into();
     });
-    let short = "generate short --max-length 9 --target-lang fr x";
+    let short = "generate short --max-length 9 --target-lang fra_Latn x";
     rejected(
         folder,
         short,
@@ -310,6 +310,17 @@ fn a_run_with_one_tokeniser_becomes_a_folder_with_it() {
         let outputs = generated(folder, kind, "");
         assert_eq!(generated(folder, &format!("{kind}-t5"), ""), outputs);
     }
+    // A file that another model left would be read with this one.
+    fs::write(folder.join("word-t5/added_tokens.json"), "{}").unwrap();
+    let again = "export word --folder word-t5 --force";
+    rejected(
+        folder,
+        again,
+        &["folder word-t5: has the file added_tokens.json"],
+    );
+    // Whoever reads the folder decodes no blank before a text.
+    let tokenizer = json(&folder.join("bpe-t5/tokenizer.json"));
+    assert_eq!(tokenizer["decoder"]["decoders"][1]["type"], "Strip");
 }
 
 #[test]

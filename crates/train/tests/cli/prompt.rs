@@ -143,7 +143,8 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     let mut terminal = Terminal::open(folder, &arguments, None);
     terminal.wait_for("Type a source, such as \"");
     terminal.wait_for("and press Enter. Ctrl-D ends.");
-    terminal.ask("1 2 3", &expected[0]);
+    // Tab types a blank.
+    terminal.ask("1 2\t3", &expected[0]);
     terminal.wait_for("source> ");
     terminal.send("1 99\r");
     terminal

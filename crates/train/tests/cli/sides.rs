@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::text_task::{corpus, fit};
-use super::{Folder, answer, fails_after_notes, output, parsed, rows, succeed, text};
+use super::{Folder, answer, fails_after_notes, output, parsed, rows, run, succeed, text};
 
 #[test]
 fn each_side_has_its_own_lengths_and_vocabulary() {
@@ -105,6 +105,12 @@ fn the_tiny_preset_is_not_advised_to_who_uses_it() {
             .expect("a warning")
     };
     assert!(warning("--d-ff 8 --layers 1").contains("--preset tiny"));
+    run(
+        folder,
+        &format!("fit --steps 2 --preset tiny {flags} --run-dir run"),
+    );
+    let again = output(folder, "fit --config run/config.json --run-dir again");
+    assert!(!text(&again.stderr).contains("--preset"));
     let warning = warning("--preset tiny");
     assert!(
         warning.contains("--warmup 200") && !warning.contains("--preset"),

@@ -9,7 +9,25 @@ use transformer::weights::{Layout, hugging_face_config, hugging_face_generation}
 
 use crate::config::RunConfig;
 use crate::data::{Codec, DataConfig, Dataset};
+use crate::error::UsageError;
 use crate::files::write_whole;
+
+/// Files that readers of a folder take beside `config.json`, or instead of `tokenizer.json` and
+/// `model.safetensors`.
+const READ: [&str; 12] = [
+    "added_tokens.json",
+    "merges.txt",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "sentencepiece.bpe.model",
+    "source.spm",
+    "special_tokens_map.json",
+    "spiece.model",
+    "target.spm",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+];
 
 /// Writes the files of a Hugging Face folder other than its weights: `config.json`,
 /// `generation_config.json` and, if `tokenizer` is given, `tokenizer.json` and
@@ -20,7 +38,8 @@ use crate::files::write_whole;
 ///
 /// # Errors
 ///
-/// If the tokeniser is not valid JSON, or if a file cannot be written.
+/// If the tokeniser is not valid JSON, if a file cannot be written, or if the folder has a file of
+/// another model that readers would take.
 pub fn write_folder(
     folder: &Path,
     layout: Layout,
@@ -60,6 +79,12 @@ pub fn write_folder(
         }
         files.push(("tokenizer_config.json", json(&settings)));
     }
+    let is_written = |name: &str| files.iter().any(|(written, _)| *written == name);
+    let is_left = |name: &&&str| folder.join(name).exists() && !is_written(name);
+    if let Some(name) = READ.iter().find(is_left) {
+        let what = format!("has the file {name}, with which this model would be read; remove it");
+        return Err(UsageError::new("folder", folder.display(), what).into());
+    }
     for (name, bytes) in &files {
         let path = folder.join(name);
         let done = write_whole(&path, bytes);
@@ -84,6 +109,12 @@ fn with_template(tokenizer: &[u8], codec: &dyn Codec, config: &RunConfig) -> Res
             replace_language(template, language, codec.target_id(language).ok());
         }
     } else if let Some(id) = codec.vocabularies().eos_id {
+        if json["decoder"]["type"] == "ByteLevel" {
+            // The blank before the first word, which the encoder adds, is no part of a text.
+            let strip = json!({"type": "Strip", "content": " ", "start": 1, "stop": 0});
+            let decoders = [json["decoder"].take(), strip];
+            json["decoder"] = json!({"type": "Sequence", "decoders": decoders});
+        }
         let name = codec.target_token(id);
         let text = |text, type_id| json!({"Sequence": {"id": text, "type_id": type_id}});
         let end = |type_id| json!({"SpecialToken": {"id": name, "type_id": type_id}});

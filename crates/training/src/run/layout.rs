@@ -120,7 +120,8 @@ pub fn is_pretrained(folder: &Path) -> bool {
 /// Returns whether an entry of a run folder has a name that a run gives to its own files.
 pub(super) fn is_own(name: &str) -> bool {
     FILES.contains(&name)
-        || [CHECKPOINTS, DAMAGED].contains(&name)
+        || name == CHECKPOINTS
+        || name.starts_with("metrics.damaged")
         || name.ends_with("tokenizer.json")
         || name.starts_with("events.out.tfevents.")
 }

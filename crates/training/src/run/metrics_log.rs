@@ -63,8 +63,8 @@ impl MetricsLog {
     /// Cuts the file to its position at the checkpoint after `step` steps.
     ///
     /// If the bytes up to that position differ from those at the checkpoint, the file is damaged.
-    /// It is then kept as `metrics.damaged.jsonl`, unless it is empty. The undamaged lines up to
-    /// `step` are written again, with a warning.
+    /// It is then kept as `metrics.damaged.jsonl` (or `metrics.damaged-2.jsonl`, and so on), unless it is
+    /// empty. The undamaged lines up to `step` are written again, with a warning.
     pub(super) fn rewind(&mut self, position: &Checksum, step: usize) -> io::Result<()> {
         if position.bytes == 0 {
             // The checkpoint is at the beginning of the run. In an imported run, it has no checksum
@@ -90,8 +90,12 @@ impl MetricsLog {
             "{path} differs from what it was at the checkpoint of step {step}: only whole lines are kept"
         );
         if !text.is_empty() {
-            replace_whole(&self.path.with_file_name(DAMAGED), text)?;
-            what += &format!("; the file as it was is kept as {DAMAGED}");
+            let others = (2..).map(|n| DAMAGED.replace(".jsonl", &format!("-{n}.jsonl")));
+            let mut names = std::iter::once(DAMAGED.into()).chain(others);
+            let is_free = |name: &String| !self.path.with_file_name(name).exists();
+            let name = names.find(is_free).expect("there is no end of names");
+            replace_whole(&self.path.with_file_name(&name), text)?;
+            what += &format!("; the file as it was is kept as {name}");
         }
         notes::warn(&what);
         self.restart(&kept)
@@ -211,6 +215,18 @@ mod tests {
             assert_eq!(position.bytes, text.len() as u64);
             let original = fs::read_to_string(folder.path().join(DAMAGED));
             assert_eq!(original.unwrap_or_default(), damaged);
+            // A later one replaces no earlier one.
+            fs::write(&path, "other\n").unwrap();
+            log.rewind(&position, 4).unwrap();
+            let name = if damaged.is_empty() {
+                DAMAGED
+            } else {
+                "metrics.damaged-2.jsonl"
+            };
+            assert_eq!(
+                fs::read_to_string(folder.path().join(name)).unwrap(),
+                "other\n"
+            );
         }
     }
 }

@@ -275,7 +275,8 @@ fn settings_that_the_checkpoint_depends_on_are_fixed() {
         ("execution.loss_chunk", json!(9)),
     ] {
         let expected = format!("step-10/config.json: was made with {setting} ");
-        assert_has(&load(&[(setting, value)]).unwrap_err(), &[&expected]);
+        let says = format!("says {value}: ");
+        assert_has(&load(&[(setting, value)]).unwrap_err(), &[&expected, &says]);
     }
     let free = [
         ("optimization.steps", json!(9)),

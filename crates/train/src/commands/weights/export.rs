@@ -107,6 +107,9 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         let created = fs::create_dir_all(folder);
         created.with_context(|| format!("cannot create {}", folder.display()))?;
     }
+    if let (Some(folder), Some(run)) = (&args.folder, &run) {
+        write_others(folder, layout, &args.source, run)?;
+    }
     let size = write(&output, &theirs, args.dtype, &metadata)?;
     let (path, count) = (output.display(), counted(theirs.len(), "tensor"));
     let of = |run: &TrainedRun| format!(", {}", args.checkpoint.describe(run.step));
@@ -114,8 +117,8 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     output::result(&format!(
         "{path}: {count} in the layout {layout}, {size}{of}"
     ))?;
-    if let (Some(folder), Some(run)) = (&args.folder, &run) {
-        return write_others(folder, layout, &args.source, run);
+    if args.folder.is_some() {
+        return Ok(());
     }
     let vocabularies = run.map(|run| run.dataset.codec().vocabularies());
     let model = PythonModel {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use transformer::weights::{self, Parameters};
 
 use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint};
-use crate::config::differences::{Settings, differing, flat};
+use crate::config::differences::{differing, flat};
 use crate::config::{RunConfig, setting_at};
 use crate::data::TASK;
 use crate::error::UsageError;
@@ -122,7 +122,8 @@ pub(crate) fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Resu
     // The checkpoint's settings are parsed as a `RunConfig`, so that their floats are rounded like
     // the floats of `config`.
     let then: RunConfig = parse(files, CONFIG, "the configuration")?;
-    let [then, now] = [&then, config].map(|config| flat(&config.to_json()));
+    let whole = [&then, config].map(RunConfig::to_json);
+    let [then, now] = whole.each_ref().map(flat);
     let mut paths = differing(&[&then, &now]);
     // The task decides which other settings there are.
     paths.sort_by_key(|path| *path != TASK.path);
@@ -130,11 +131,11 @@ pub(crate) fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Resu
         .into_iter()
         .find(|path| !setting_at(path).is_some_and(|setting| setting.may_change));
     fixed.map_or(Ok(()), |path| {
-        let value = |settings: &Settings| settings.get(path).unwrap_or(&Value::Null).to_string();
+        let pointer = format!("/{}", path.replace('.', "/"));
+        let value = |json: &Value| json.pointer(&pointer).cloned().unwrap_or_default();
+        let [then, now] = whole.each_ref().map(value);
         let what = format!(
-            "was made with {path} {}, but the run's config.json says {}: put it back there",
-            value(&then),
-            value(&now)
+            "was made with {path} {then}, but the run's config.json says {now}: put it back there"
         );
         Err(unusable(&files.path(CONFIG), what))
     })
