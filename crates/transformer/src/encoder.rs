@@ -214,7 +214,8 @@ impl Encoder {
         self.forward_layers(self.input.forward(ids, 0), mask)
     }
 
-    /// Encodes vectors instead of tokens: adds positions, as for tokens, and runs the layers.
+    /// Encodes vectors instead of tokens: adds positions, and runs the layers. The vectors are not
+    /// multiplied by `sqrt(D)`, as embeddings are.
     ///
     /// # Shapes
     ///
@@ -245,7 +246,8 @@ impl Encoder {
     }
 
     /// Runs the layers as [`forward_layers`](Self::forward_layers), and also returns the
-    /// intermediate values of every layer.
+    /// intermediate values of every layer. Positions that are added to the input are those of
+    /// [`input`](Self::input): `input.forward(ids, 0)` or `input.forward_vectors(x, 0)`.
     ///
     /// # Shapes
     ///

@@ -114,6 +114,9 @@ impl AttentionMask {
     /// - blocked, `true` = blocked: of keys `[B, S]`, of queries and keys `[B or 1, T, S]` as
     ///   burn-nn's `mask_attn`, or of heads, too, `[B or 1, H or 1, T or 1, S]`
     ///
+    /// A mask `[T, S]` of queries and keys, as PyTorch's `tgt_mask`, needs a third dimension: with two, it
+    /// is one of keys, which is not noticed if there are as many sequences as queries.
+    ///
     /// # Panics
     ///
     /// If the tensor has one dimension or more than four.

@@ -149,7 +149,8 @@ impl Decoder {
     ///
     /// The tokens of `ids` follow the tokens in the cache and are added to the cache. Shorter
     /// sequences are padded at the end. The causal mask hides the padding from the real tokens of
-    /// this call, so no other mask is needed. Later calls would attend to padding in the cache.
+    /// this call, so no other mask is needed. Later calls would attend to padding in the cache;
+    /// [`complete`](Self::complete) continues prompts of different lengths.
     ///
     /// # Shapes
     ///

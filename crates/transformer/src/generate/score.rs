@@ -29,8 +29,8 @@ impl Decoder {
     /// Returns the log-probability of each sequence: of its tokens after the first, each given those
     /// before it and the memory.
     ///
-    /// Begin and end symbols are tokens of a sequence like others. The perplexity of a text is
-    /// `exp(-log_probability / token_log_probabilities.len())`.
+    /// Begin and end symbols are tokens of a sequence like others. The perplexity of a text of two or
+    /// more tokens is `exp(-log_probability / token_log_probabilities.len())`.
     ///
     /// ```
     /// use burn::tensor::Device;

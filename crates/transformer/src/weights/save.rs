@@ -101,7 +101,8 @@ fn lacks(about: &BTreeMap<String, String>, stack: &str) -> WeightsError {
     })
 }
 
-/// Saves a model with its configuration, for [`load`].
+/// Saves a model with its configuration, for [`load`]. Burn's records have parameters alone: read into
+/// a model with other heads, norms or positions, they give other outputs without an error.
 ///
 /// The file is a safetensors file in the native layout, in f32 (quantised matrices stay so). It
 /// appears whole or not at all: a file that stands there is replaced in one step, and keeps its
