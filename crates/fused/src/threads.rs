@@ -18,6 +18,11 @@ use burn::tensor::Device;
 ///
 /// If `f` panics.
 pub fn in_pool<R: Send>(device: &Device, f: impl FnOnce() -> R + Send) -> R {
+    // A thread of the pool has these settings already, and the others are awake.
+    #[cfg(all(feature = "flex", not(target_family = "wasm")))]
+    if rayon::current_thread_index().is_some() {
+        return f();
+    }
     #[cfg(feature = "flex")]
     if device.clone().without_autodiff() == Device::flex() {
         use crate::fast_paths::{fast_paths, has_fast_paths};
