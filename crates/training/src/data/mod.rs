@@ -20,22 +20,20 @@ pub mod synthetic;
 
 pub use batch::Batch;
 pub use codec::Codec;
-#[doc(hidden)]
-pub use codec::{EncodeError, Vocabularies};
 pub use config::DataConfig;
-#[doc(hidden)]
-pub use config::{Preset, SYNTHETIC_TASKS, TASK};
-#[doc(hidden)]
-pub use dataset::TextScores;
 pub use dataset::{Dataset, Limits};
-#[doc(hidden)]
-pub use example::Decoded;
 pub use example::{DataRng, Example, generator};
-#[doc(hidden)]
-pub use prepare::reload;
 pub use prepare::{open, prepare};
-#[doc(hidden)]
-pub use share::StepShare;
 pub use sides::Sides;
 pub use split::Split;
 pub use synthetic::{Alphabet, SyntheticTask};
+
+#[doc(hidden)]
+pub use {
+    codec::{EncodeError, Vocabularies},
+    config::{Preset, SYNTHETIC_TASKS, TASK},
+    dataset::TextScores,
+    example::Decoded,
+    prepare::reload,
+    share::StepShare,
+};

@@ -10,13 +10,13 @@ mod decoding;
 mod scores;
 mod teacher_forced;
 
-#[doc(hidden)]
-pub use by_length::{ByLength, LengthScore, LengthSettings, lengthened};
-#[doc(hidden)]
-pub use decoding::{decode, decode_greedily, exact_match, generate_config, judge};
-#[doc(hidden)]
-pub use scores::rounded;
 pub(crate) use scores::test;
 pub use scores::{Scores, TestResult};
+
 #[doc(hidden)]
-pub use teacher_forced::{TeacherForced, teacher_forced};
+pub use {
+    by_length::{ByLength, LengthScore, LengthSettings, lengthened},
+    decoding::{decode, decode_greedily, exact_match, generate_config, judge},
+    scores::rounded,
+    teacher_forced::{TeacherForced, teacher_forced},
+};

@@ -29,28 +29,22 @@ pub(crate) mod tensorboard;
 #[cfg(test)]
 mod tests;
 
-#[doc(hidden)]
-pub use config_file::read_config;
 pub(crate) use config_file::read_config_json;
-#[doc(hidden)]
-pub use curves::{CURVES, Curves, MetricsLine, Point, read_metrics};
-#[doc(hidden)]
-pub use data::{COMPARED, DATA_HASHES, RunData, labels, seed_groups};
-#[doc(hidden)]
-pub use environment::{Environment, quoted, read_environments, rfc3339};
 pub use folder::RunFolder;
-#[doc(hidden)]
-pub use latest::{find_run, is_cache, run_folders};
-#[doc(hidden)]
-pub use layout::unusable;
-#[doc(hidden)]
-pub use lengths::{Lengths, LengthsOf, add_lengths, read_lengths};
-#[doc(hidden)]
-pub use loss_scale::LossScale;
 pub use observer::{Event, Observer};
 pub use records::{Evaluation, StepMetrics, Summary};
-#[doc(hidden)]
-pub use state::{Best, TrainingState};
-#[doc(hidden)]
-pub use status::{EndReason, RunStatus, Status, read_status, record_stop};
 pub use tensorboard::TensorBoard;
+
+#[doc(hidden)]
+pub use {
+    config_file::read_config,
+    curves::{CURVES, Curves, MetricsLine, Point, read_metrics},
+    data::{COMPARED, DATA_HASHES, RunData, labels, seed_groups},
+    environment::{Environment, quoted, read_environments, rfc3339},
+    latest::{find_run, is_cache, run_folders},
+    layout::unusable,
+    lengths::{Lengths, LengthsOf, add_lengths, read_lengths},
+    loss_scale::LossScale,
+    state::{Best, TrainingState},
+    status::{EndReason, RunStatus, Status, read_status, record_stop},
+};

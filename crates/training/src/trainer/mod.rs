@@ -21,16 +21,16 @@ mod sums;
 mod tests;
 
 pub use finished::{Ending, Finished};
-#[doc(hidden)]
-pub use learner::Learner;
-#[doc(hidden)]
-pub use precision::configure;
-#[doc(hidden)]
-pub use prefetcher::{Prefetcher, step_examples};
 pub use setup::Trainer;
 pub use step::device_of;
-#[doc(hidden)]
-pub use step::{TakenStep, new_model};
 pub use stepper::Stepper;
 
 pub use crate::run::observer::{Event, Observer};
+
+#[doc(hidden)]
+pub use {
+    learner::Learner,
+    precision::configure,
+    prefetcher::{Prefetcher, step_examples},
+    step::{TakenStep, new_model},
+};

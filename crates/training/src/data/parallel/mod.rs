@@ -20,24 +20,20 @@ pub mod tokenizer;
 pub(crate) mod tokenizer_pair;
 mod train_tokenizers;
 
-#[doc(hidden)]
-pub use batches::{BatchPlan, EpochOrder};
-#[doc(hidden)]
-pub use cache::TokenCache;
-#[doc(hidden)]
-pub use config::Overlong;
 pub use config::TextConfig;
-#[doc(hidden)]
-pub use corpus::{
-    Corpus, CorpusStats, Pair, Pairs, ReadOptions, TrainSettings, ValidSettings, is_json_lines,
-};
-#[doc(hidden)]
-pub use dataset::ParallelDataset;
 pub(crate) use pretrained::BATCH_TOKENS;
-#[doc(hidden)]
-pub use pretrained::PretrainedConfig;
-#[doc(hidden)]
-pub use tokenizer::{Normalization, PretrainedTokenizer, UNK};
 pub use tokenizer::{Tokenizer, TokenizerConfig, TokenizerKind};
+
 #[doc(hidden)]
-pub use tokenizer_pair::TokenizerPair;
+pub use {
+    batches::{BatchPlan, EpochOrder},
+    cache::TokenCache,
+    config::Overlong,
+    corpus::{
+        Corpus, CorpusStats, Pair, Pairs, ReadOptions, TrainSettings, ValidSettings, is_json_lines,
+    },
+    dataset::ParallelDataset,
+    pretrained::PretrainedConfig,
+    tokenizer::{Normalization, PretrainedTokenizer, UNK},
+    tokenizer_pair::TokenizerPair,
+};
