@@ -133,7 +133,12 @@ pub fn check_bounds<S: Section + Serialize>(section: &S) -> Result<(), UsageErro
     check_values(S::SETTINGS, &json(section))
 }
 
-fn check_values(settings: &[&'static Setting], values: &Value) -> Result<(), UsageError> {
+/// Checks that each of some settings has one of the values that its declaration names. `values` has
+/// them by their keys.
+pub(crate) fn check_values(
+    settings: &[&'static Setting],
+    values: &Value,
+) -> Result<(), UsageError> {
     settings.iter().try_for_each(|setting| {
         let value = &values[setting.key()];
         let read = match setting.kind {

@@ -122,8 +122,7 @@ impl TrainingMemory {
             }
         };
         // On flex, processes divide the moments of large parameters. LoRA's matrices are small.
-        let is_flex = config.execution.backend.split(':').next() == Some("flex");
-        let divided = if is_flex && optimization.lora.is_none() {
+        let divided = if config.execution.is_flex() && optimization.lora.is_none() {
             8.0 * trained * (1.0 - 1.0 / processes as f64)
         } else {
             0.0
@@ -137,11 +136,8 @@ impl TrainingMemory {
                 .map(|length| length as f64 * optimization.batch_size as f64),
         }
         .map(|tokens| tokens / processes as f64);
-        let bytes = if config.execution.has_16_bit_tensors() {
-            2.0
-        } else {
-            4.0
-        };
+        let is_16_bit = config.execution.has_16_bit_tensors();
+        let bytes = if is_16_bit { 2.0 } else { 4.0 };
         // Activations of all layers that the backward pass needs: mainly inputs of matmuls and
         // norms.
         let kept = if config.execution.gradient_checkpointing {
@@ -186,12 +182,10 @@ impl TrainingMemory {
             return Err(UsageError::setting(ModelSettings::d_model, width, expected));
         }
         if needed > machine.total {
+            let size = config.optimization.batch_size;
             let (setting, size) = match &config.data {
                 DataConfig::Text(text) => (TextConfig::batch_tokens, text.batch_tokens),
-                _ => (
-                    OptimizationConfig::batch_size,
-                    config.optimization.batch_size,
-                ),
+                _ => (OptimizationConfig::batch_size, size),
             };
             let share = (machine.total - state) as f64 / batch as f64;
             let fits = ((share * size as f64) as usize).max(1);

@@ -49,14 +49,13 @@ impl ExecutionConfig {
     /// Returns whether the model computes with tensors of 16 bits. In bf16 with fast paths on flex,
     /// all tensors stay f32, and only matmuls may use bf16.
     pub(crate) fn has_16_bit_tensors(&self) -> bool {
-        match self.precision {
-            Precision::F32 => false,
-            Precision::F16 => true,
-            Precision::Bf16 => {
-                let is_flex = self.backend.split(':').next() == Some("flex");
-                !(self.fused && is_flex)
-            }
-        }
+        let keeps_f32 = self.precision == Precision::Bf16 && self.fused && self.is_flex();
+        self.precision != Precision::F32 && !keeps_f32
+    }
+
+    /// Returns whether the backend is Flex.
+    pub(crate) fn is_flex(&self) -> bool {
+        self.backend.split(':').next() == Some("flex")
     }
 
     /// Checks the relations between the settings.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::data::parallel::TextConfig;
 use crate::data::{DataConfig, Dataset, SYNTHETIC_TASKS, TASK};
-use crate::error::{UsageError, check_bounds};
+use crate::error::{UsageError, check_values};
 use crate::setting::{Kind, Section, Setting, json, whole};
 
 /// The settings of a run, in sections.
@@ -189,25 +189,17 @@ impl RunConfig {
     }
 
     fn check_settings(&self) -> Result<(), UsageError> {
-        // Without `..`, so that a new section is not forgotten.
-        let Self {
-            seed: _,
-            data: _,
-            model,
-            optimization,
-            evaluation,
-            checkpointing,
-            execution,
-        } = self;
-        check_bounds(optimization)?;
-        check_bounds(evaluation)?;
-        check_bounds(checkpointing)?;
-        check_bounds(execution)?;
-        if serde_json::from_value::<Self>(json(self)).ok().as_ref() != Some(self) {
+        let (values, model) = (json(self), &self.model);
+        // The model checks its settings itself.
+        for settings in &SECTIONS[1..] {
+            let section = settings[0].path.split('.').next().unwrap_or_default();
+            check_values(settings, &values[section])?;
+        }
+        if serde_json::from_value::<Self>(values).ok().as_ref() != Some(self) {
             let expected = "must be finite: JSON has neither NaN nor infinity";
             return Err(UsageError::new("numbers", "", expected));
         }
-        if let Some(LoraConfig { rank, .. }) = optimization.lora {
+        if let Some(LoraConfig { rank, .. }) = self.optimization.lora {
             // LoRA also changes the matrices of the feed-forward networks. Their rank is at most
             // the smaller of `d_model` and `d_ff`.
             let most = model.d_model.min(model.d_ff);
@@ -215,7 +207,7 @@ impl RunConfig {
             let expected = format!("must be at most {most}, the smaller of {width} and {inner}");
             UsageError::check(rank <= most, LoraConfig::rank, rank, expected)?;
         }
-        execution.check()
+        self.execution.check()
     }
 
     /// Rejects models of more than about 4e9 parameters, and batches whose hidden states or logits
