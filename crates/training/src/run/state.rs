@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::loss_scale::LossScale;
 use super::status::EndReason;
-use crate::config::BestBy;
+use crate::config::{BestBy, Precision, RunConfig};
 use crate::files::Checksum;
 
 /// Progress of a training run: `state.json` of a checkpoint.
@@ -86,6 +86,18 @@ impl Best {
 }
 
 impl TrainingState {
+    /// Returns the state of a run before its first step, in a single process.
+    pub fn new(config: &RunConfig) -> Self {
+        Self {
+            seed: config.seed,
+            threads: rayon::current_num_threads(),
+            processes: 1,
+            loss_scale: (config.execution.precision == Precision::F16).then(LossScale::default),
+            version: env!("CARGO_PKG_VERSION").into(),
+            ..Self::default()
+        }
+    }
+
     /// Returns the step of the checkpoint that is the run's model: that of the best evaluation, or
     /// the last one if there was none.
     pub fn model_step(&self) -> usize {

@@ -10,10 +10,10 @@ use transformer::Transformer;
 use super::learner::Learner;
 use super::step::{TakenStep, new_model};
 use crate::collective::{Alone, Collective};
-use crate::config::{Precision, RunConfig};
+use crate::config::RunConfig;
 use crate::data::{Dataset, Example, Split};
 use crate::run::checkpoint::Checkpoints;
-use crate::run::{LossScale, RunFolder, TrainingState};
+use crate::run::{RunFolder, TrainingState};
 
 /// Trains a model and writes everything about the run to its folder.
 ///
@@ -115,14 +115,7 @@ impl<'a> Trainer<'a> {
         let size = config.evaluation.validation_size;
         Ok(Self {
             learner: Learner::new(config, model)?,
-            state: TrainingState {
-                seed: config.seed,
-                threads: rayon::current_num_threads(),
-                processes: 1,
-                loss_scale: (config.execution.precision == Precision::F16).then(LossScale::default),
-                version: env!("CARGO_PKG_VERSION").into(),
-                ..TrainingState::default()
-            },
+            state: TrainingState::new(config),
             checkpoints: Checkpoints::of(folder.path()),
             validation: dataset.held_out(config.seed, Split::Validation, size),
             config,

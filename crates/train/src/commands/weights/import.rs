@@ -310,15 +310,8 @@ fn save(
     parameters: &Parameters,
     with: impl FnOnce(&Path) -> Result<()>,
 ) -> Result<()> {
-    let state = TrainingState {
-        seed: config.seed,
-        threads: rayon::current_num_threads(),
-        processes: 1,
-        version: env!("CARGO_PKG_VERSION").into(),
-        ..Default::default()
-    };
     let none = Parameters::new();
-    let state = serde_json::to_vec_pretty(&state)?;
+    let state = serde_json::to_vec_pretty(&TrainingState::new(config))?;
     let settings = serde_json::to_vec_pretty(config)?;
     let files = [
         (checkpoint::MODEL, Content::Parameters(parameters)),
