@@ -109,7 +109,7 @@ pub fn check_generation(
     model: &TransformerConfig,
     batch_size: usize,
 ) -> Result<(), UsageError> {
-    config.validate().map_err(|error| wrong(&error))?;
+    config.validate().map_err(wrong)?;
     let max_rows = max_rows(config, model);
     let rows = config.rows_per_source();
     let at_most = |flag, value, most: usize| {
@@ -131,9 +131,9 @@ pub fn check_generation(
 }
 
 /// Converts an error about a generation setting, which is named by its flag.
-fn wrong(error: &ConfigError) -> UsageError {
+fn wrong(error: ConfigError) -> UsageError {
+    let mut error = UsageError::from(error);
     let expected = error.expected.replace("max_length", "--max-length");
-    let expected = expected.replace("the beam's width", "--beam");
-    let expected = format!("must be {expected}");
-    UsageError::argument(error.field, &error.value, expected)
+    error.expected = expected.replace("the beam's width", "--beam");
+    error
 }

@@ -32,7 +32,6 @@ pub fn count_lines(path: &Path) -> Option<usize> {
 pub struct LineReader {
     reader: Box<dyn BufRead + Send>,
     number: u64,
-    has_begun: bool,
 }
 
 impl LineReader {
@@ -68,7 +67,6 @@ impl LineReader {
         Self {
             reader: Box::new(reader),
             number: 0,
-            has_begun: false,
         }
     }
 
@@ -85,13 +83,10 @@ impl LineReader {
     ///
     /// If the line cannot be read, or has more than 64 MiB.
     pub fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
-        if !self.has_begun {
-            self.has_begun = true;
-            if self.reader.fill_buf()?.starts_with(GZIP) {
-                let compressed = std::mem::replace(&mut self.reader, Box::new(io::empty()));
-                let plain = MultiGzDecoder::new(compressed);
-                self.reader = Box::new(BufReader::with_capacity(BUFFER, plain));
-            }
+        if self.number == 0 && self.reader.fill_buf()?.starts_with(GZIP) {
+            let compressed = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+            let plain = MultiGzDecoder::new(compressed);
+            self.reader = Box::new(BufReader::with_capacity(BUFFER, plain));
         }
         let mut bytes = Vec::new();
         let mut limited = Read::take(&mut self.reader, LONGEST + 1);

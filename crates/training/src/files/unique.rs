@@ -16,6 +16,15 @@ impl<'de> Deserialize<'de> for Unique {
     }
 }
 
+/// Defines the method for a value of a type that any JSON value may have.
+macro_rules! plain {
+    ($name:ident, $type:ty) => {
+        fn $name<E>(self, value: $type) -> Result<Value, E> {
+            Ok(value.into())
+        }
+    };
+}
+
 struct UniqueVisitor;
 
 impl<'de> Visitor<'de> for UniqueVisitor {
@@ -25,17 +34,10 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         f.write_str("a JSON value")
     }
 
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(value.into())
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(value.into())
-    }
+    plain!(visit_bool, bool);
+    plain!(visit_i64, i64);
+    plain!(visit_u64, u64);
+    plain!(visit_str, &str);
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
         if value.is_finite() {
@@ -43,10 +45,6 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         } else {
             Err(E::custom(format_args!("{value} is not a finite number")))
         }
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(value.into())
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {

@@ -34,8 +34,8 @@ pub enum Unreadable {
 /// Iterator over the lines of stdin or a file, plain or gzip, which returns each line without
 /// waiting for the next.
 pub struct Input {
+    /// The file, or `-` for stdin; empty for texts.
     name: PathBuf,
-    is_terminal: bool,
     reader: LineReader,
 }
 
@@ -48,7 +48,6 @@ impl Input {
     pub fn open(path: &Path) -> Result<Self, UsageError> {
         Ok(Self {
             name: path.into(),
-            is_terminal: path == Path::new("-") && std::io::stdin().is_terminal(),
             reader: LineReader::open(path).map_err(|error| cannot_read(path, &error))?,
         })
     }
@@ -57,8 +56,7 @@ impl Input {
     pub fn of_texts(texts: &[String]) -> Self {
         let lines: String = texts.iter().map(|text| format!("{text}\n")).collect();
         Self {
-            name: "-".into(),
-            is_terminal: false,
+            name: PathBuf::new(),
             reader: LineReader::new(Cursor::new(lines)),
         }
     }
@@ -70,7 +68,7 @@ impl Input {
 
     /// Returns whether the lines are typed into a terminal, so that the user waits for each result.
     pub fn is_terminal(&self) -> bool {
-        self.is_terminal
+        self.name == Path::new("-") && std::io::stdin().is_terminal()
     }
 }
 
@@ -105,8 +103,7 @@ mod tests {
 
     fn lines(bytes: &'static [u8]) -> Vec<Result<Line, Unreadable>> {
         let input = Input {
-            name: "-".into(),
-            is_terminal: false,
+            name: PathBuf::new(),
             reader: LineReader::new(bytes),
         };
         input.collect()

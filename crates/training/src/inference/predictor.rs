@@ -4,11 +4,12 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
+use serde_json::Value;
 use transformer::generate::{GenerateError, Hypothesis, Method, TargetScore};
 use transformer::{Transformer, batches_by_length};
 
 use super::input::Line;
-use super::records::{Alignment, Rejected, Score, Target, Targets, one_line, to_line};
+use super::records::{Alignment, Score, Target, Targets, one_line, to_line};
 use super::request::{Request, encode};
 use super::work::{Generation, Work};
 use crate::data::Codec;
@@ -417,8 +418,8 @@ impl<'a> Predictor<'a> {
     /// output in plain text.
     pub fn rejected(&self, line: u64, error: &UsageError) -> String {
         if self.is_json {
-            let error = error.to_string();
-            return to_line(&Rejected { line, error });
+            let error = Value::from(error.to_string());
+            return format!("{{\"line\":{line},\"error\":{error}}}\n");
         }
         self.empty(line)
     }
@@ -452,10 +453,7 @@ fn sources<'a>(requests: &[&'a Request]) -> Vec<&'a [u32]> {
 /// unless `requests` is empty.
 fn error_of(requests: &[&Request], error: GenerateError) -> anyhow::Error {
     match error {
-        GenerateError::Config(error) => {
-            let expected = format!("must be {}", error.expected);
-            UsageError::argument(error.field, error.value, expected).into()
-        }
+        GenerateError::Config(error) => UsageError::from(error).into(),
         GenerateError::Input(error) => error.into(),
         GenerateError::NotFinite { sequence, .. } if sequence < requests.len() => {
             let line = format!("line {}", requests[sequence].line);

@@ -37,13 +37,6 @@ pub(super) struct Score<'a> {
     pub(super) token_log_probabilities: &'a [f32],
 }
 
-/// Error of a line of the input that was rejected.
-#[derive(Serialize)]
-pub(super) struct Rejected {
-    pub(super) line: u64,
-    pub(super) error: String,
-}
-
 /// Returns a value as one line of JSON, including the line break.
 pub(super) fn to_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("it is plain data") + "\n"
@@ -51,10 +44,6 @@ pub(super) fn to_line(value: &impl Serialize) -> String {
 
 /// Returns a text as one line: blanks replace its line breaks.
 pub fn one_line(text: &str) -> String {
-    text.replace(
-        [
-            '\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}',
-        ],
-        " ",
-    )
+    let breaks = |c| matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    text.replace(breaks, " ")
 }

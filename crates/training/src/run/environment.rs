@@ -93,13 +93,7 @@ pub(super) fn add_environment(
 /// not in a repository with a commit.
 fn git_revision() -> Option<String> {
     let output = Command::new("git")
-        .args([
-            "describe",
-            "--always",
-            "--dirty",
-            "--abbrev=40",
-            "--exclude=*",
-        ])
+        .args("describe --always --dirty --abbrev=40 --exclude=*".split(' '))
         // Without this setting, git may write its index, which another git process may have locked.
         .env("GIT_OPTIONAL_LOCKS", "0")
         .stdin(Stdio::null())

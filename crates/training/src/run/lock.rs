@@ -93,10 +93,8 @@ pub(super) fn lock(folder: &Path, argument: &'static str) -> Result<LockedFolder
         }
     }
     let name = format!("process {}\n", std::process::id());
-    let written = file
-        .set_len(0)
-        .and_then(|()| file.write_all(name.as_bytes()));
-    written.map_err(cannot)?;
+    file.set_len(0).map_err(cannot)?;
+    file.write_all(name.as_bytes()).map_err(cannot)?;
     Ok(LockedFolder { path, file })
 }
 

@@ -234,14 +234,8 @@ impl Tokenizer {
     /// encodes the text `<eos>` as the end symbol, although the text must not end a sequence. Such
     /// a token is replaced by the unknown token, or removed if there is no unknown token.
     fn without_special(&self, ids: Vec<u32>) -> Vec<u32> {
-        let known = ids.into_iter().filter_map(|id| {
-            if self.is_special(id) {
-                self.unk_id
-            } else {
-                Some(id)
-            }
-        });
-        known.collect()
+        let known = |id: u32| Some(id).filter(|id| !self.is_special(*id)).or(self.unk_id);
+        ids.into_iter().filter_map(known).collect()
     }
 
     /// Returns whether a token is the padding, begin or end symbol.

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::Deserialize;
+use serde_json::Value;
 use transformer::weights::Parameters;
 
 use crate::error::UsageError;
@@ -62,17 +62,13 @@ impl CheckpointError {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> CheckpointError {
+    use ErrorKind::{InvalidInput, IsADirectory, NotADirectory};
     let kind = error.kind();
     if kind == ErrorKind::NotFound {
         return CheckpointError::damaged(path, MISSING);
     }
-    let other = [
-        ErrorKind::InvalidInput,
-        ErrorKind::NotADirectory,
-        ErrorKind::IsADirectory,
-    ];
     CheckpointError {
-        may_be_whole: !other.contains(&kind),
+        may_be_whole: !matches!(kind, InvalidInput | NotADirectory | IsADirectory),
         ..CheckpointError::damaged(path, format!("cannot be read ({error})"))
     }
 }
@@ -175,13 +171,10 @@ impl Checkpoints {
         let damaged = CheckpointError::damaged::<String>;
         let path = folder.join(MANIFEST);
         let bytes = read_regular(&path, 16).map_err(|error| unreadable(&path, &error))?;
-        #[derive(Deserialize)]
-        struct Version {
-            format: u32,
-        }
         let foreign = |error| damaged(&path, format!("is not a manifest ({error})"));
-        let Version { format } = serde_json::from_slice(&bytes).map_err(foreign)?;
-        if format > FORMAT {
+        let manifest: Value = serde_json::from_slice(&bytes).map_err(foreign)?;
+        let format = manifest["format"].as_u64().unwrap_or_default();
+        if format > FORMAT.into() {
             let what = format!(
                 "was written by a newer version of this program (format {format}, this one reads up to {FORMAT}); use that version"
             );
@@ -190,7 +183,7 @@ impl Checkpoints {
                 ..damaged(&path, what)
             });
         }
-        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(foreign)?;
+        let manifest: Manifest = serde_json::from_value(manifest).map_err(foreign)?;
         let mut files = BTreeMap::new();
         for (name, entry) in manifest.files {
             if Path::new(&name).file_name() != Some(name.as_ref()) {
