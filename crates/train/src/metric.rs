@@ -49,10 +49,9 @@ pub fn text(name: &str, value: f64) -> String {
 /// Returns the name and the value of a metric of evaluations: `loss 0.1235`, `exact match 0.7500`,
 /// `BLEU 31.42`.
 pub fn named(field: &str, value: f64) -> String {
-    let label = if field == "valid_loss" {
-        "loss"
-    } else {
-        label(field)
+    let label = match field {
+        "valid_loss" => "loss",
+        _ => label(field),
     };
     format!("{label} {}", text(field, value))
 }

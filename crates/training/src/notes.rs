@@ -20,5 +20,5 @@ pub(crate) fn warn(message: &str) {
 
 /// Reports that `count` more items are done. [`PROGRESS`] explains `what`.
 pub(crate) fn progress(what: &'static str, count: usize) {
-    tracing::info!(target: PROGRESS, what, count);
+    tracing::info!(target: PROGRESS, %what, count);
 }

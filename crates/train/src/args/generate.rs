@@ -244,11 +244,8 @@ impl GenerateArgs {
             return Err(wrong("has text that the vocabulary lacks".into()));
         }
         // The tokeniser of a pretrained model may have added the model's own prefix already.
-        if prefix.starts_with(&all) {
-            all = prefix
-        } else {
-            all.extend(prefix)
-        }
+        let more = prefix.strip_prefix(&all[..]).unwrap_or(&prefix);
+        all.extend(more);
         if all.len() > max_length {
             let n = all.len();
             let limit = format!("must have at most --max-length ({max_length})");

@@ -129,12 +129,8 @@ impl Given {
                 continue;
             };
             let text = settings.get(other.path).map(shown).unwrap_or_default();
-            let is_unset = ["", "-", "0"].contains(&&*text);
-            let is_given = if wanted.is_empty() {
-                !is_unset
-            } else {
-                text == wanted
-            };
+            let is_set = !["", "-", "0"].contains(&&*text);
+            let is_given = is_set && (wanted.is_empty() || text == wanted);
             let other = format!("{} {wanted}", other.name());
             needs(setting.name(), Some(value), other.trim_end(), is_given)?;
         }

@@ -15,7 +15,7 @@ use training::run::RunFolder;
 use training::setting::{Section, Setting};
 use transformer::weights::Layout;
 
-use super::train::{begin_with, check_memory, new_trainer, open_device, train};
+use super::train::{begin_with, fit_to, new_trainer, open_device, train};
 use super::{dry_run, lengths};
 use crate::args::{SETTING, SettingArgs, assignment, named, preset, recorded_path, reject};
 use crate::device::DeviceName;
@@ -260,8 +260,7 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let dataset = group.first_then_others(|| data::prepare(&mut config.data, &caches, size));
     end_progress();
     let dataset = dataset?;
-    config.fit_to(dataset.as_ref())?;
-    check_memory(&config, dataset.as_ref(), group)?;
+    fit_to(&mut config, dataset.as_ref(), group)?;
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if warmup > 1 && 2 * warmup > steps {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::Serialize;
+use serde_json::Value;
 use training::data::parallel::is_json_lines;
 use training::error::UsageError;
 use training::files::write_whole;
@@ -19,14 +19,6 @@ const FLAG: &str = "--hypotheses";
 pub(super) struct HypothesesFile {
     path: PathBuf,
     lines: String,
-}
-
-/// A line of a JSON Lines file.
-#[derive(Serialize)]
-struct Record<'a> {
-    source: &'a str,
-    reference: &'a str,
-    hypothesis: &'a str,
 }
 
 /// Rejects a file for outputs that is `-`, ends in `.gz`, is a folder, is read-only, is among a run's
@@ -83,12 +75,8 @@ impl HypothesesFile {
     /// and the reference.
     pub(super) fn add(&mut self, source: &str, reference: &str, hypothesis: &str) {
         let line = if is_json_lines(&self.path) {
-            let record = Record {
-                source,
-                reference,
-                hypothesis,
-            };
-            serde_json::to_string(&record).expect("it is plain data")
+            let [source, reference, hypothesis] = [source, reference, hypothesis].map(Value::from);
+            format!(r#"{{"source":{source},"reference":{reference},"hypothesis":{hypothesis}}}"#)
         } else {
             // A line break within an output would shift the lines after it.
             one_line(hypothesis)

@@ -11,7 +11,7 @@ use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, Status, TensorBoard, read_config, read_status, unusable};
 
 use super::lengths;
-use super::train::{begin_with, check_memory, new_trainer, open_device, train};
+use super::train::{begin_with, fit_to, new_trainer, open_device, train};
 use crate::args::{CorpusArgs, run_folder, whole_number};
 use crate::device::DeviceName;
 use crate::exit::Exit;
@@ -52,9 +52,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let (before, _) = read_config(&args.run)?;
     let mut config = args.corpora.apply(before.clone())?;
     if let (DataConfig::Text(text), DataConfig::Text(before)) = (&mut config.data, before.data) {
-        if args.corpora.iter().next().is_some() {
-            text.check_targets()?;
-        }
+        text.check_targets()?;
         // Where sources alone have moved, their targets are where they were.
         let (train, valid) = (before.train.target, before.valid.target);
         text.train.target = text.train.target.take().or(train);
@@ -74,8 +72,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let dataset = group.first_then_others(|| data::reload(&config.data, run, &caches, size));
     end_progress();
     let dataset = dataset?;
-    config.fit_to(dataset.as_ref())?;
-    check_memory(&config, dataset.as_ref(), group)?;
+    fit_to(&mut config, dataset.as_ref(), group)?;
     lengths::at_end(&config, Some(dataset.as_ref()))?;
     let device = open_device(&config, group)?;
     let folder = group.first_then_others(|| {

@@ -84,11 +84,8 @@ impl TextScorer {
     /// Returns the scores of all segments so far.
     pub(super) fn scores(&self) -> Scores {
         let found = self.bleu.score();
-        let case = if self.metric.lower_case {
-            "lc"
-        } else {
-            "mixed"
-        };
+        let MetricArgs { lower_case, .. } = self.metric;
+        let case = if lower_case { "lc" } else { "mixed" };
         let begin = format!("nrefs:{}|case:{case}", self.n_references);
         let tokenizer = self.metric.tokenize.unwrap_or_default().name();
         Scores {

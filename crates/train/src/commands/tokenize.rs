@@ -85,13 +85,8 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
             one_line(&tokenizer.decode(&found.collect::<Result<Vec<u32>, UsageError>>()?))
         } else if n <= LONGEST {
             let found = tokenizer.encode(&line.text).into_iter();
-            let words = found.map(|id| {
-                if args.ids {
-                    id.to_string()
-                } else {
-                    names[id as usize].clone()
-                }
-            });
+            let name = |id: u32| names.get(id as usize).filter(|_| !args.ids);
+            let words = found.map(|id| name(id).cloned().unwrap_or(id.to_string()));
             words.collect::<Vec<_>>().join(" ")
         } else {
             let what = format!("has {n} bytes, but a text may have {LONGEST}");

@@ -34,17 +34,19 @@ pub(super) fn open_device(config: &RunConfig, group: &Group) -> Result<Device> {
     name.open_for(execution.precision)
 }
 
-/// Checks that training fits into the machine's memory, if the backend runs on the CPU and the
-/// system is Linux. Prints a warning if too little memory is free.
+/// Fits the settings to the data set. Checks that training fits into the machine's memory, if the
+/// backend runs on the CPU and the system is Linux. Prints a warning if too little memory is free.
 ///
 /// # Errors
 ///
-/// A model or a batch that needs more memory than the machine has.
-pub(super) fn check_memory(
-    config: &RunConfig,
+/// Settings that do not fit the data set, or a model or a batch that needs more memory than the
+/// machine has.
+pub(super) fn fit_to(
+    config: &mut RunConfig,
     dataset: &dyn Dataset,
     group: &Group,
 ) -> Result<(), UsageError> {
+    config.fit_to(dataset)?;
     let (_, on_machine) = group.collective().on_machine();
     let processes = group.collective().size();
     let name: DeviceName = config.execution.backend.parse()?;

@@ -124,16 +124,9 @@ pub fn describe(
 fn parameters_of_parts(shapes: &BTreeMap<String, Vec<usize>>) -> [usize; 4] {
     let mut parts = [0; 4];
     for (name, shape) in shapes {
-        let part = if name.contains(".input.") {
-            0
-        } else if name.contains(".generator.") {
-            3
-        } else if name.starts_with("encoder.") {
-            1
-        } else {
-            2
-        };
-        parts[part] += shape.iter().product::<usize>();
+        let marks = [(".input.", 0), (".generator.", 3), ("encoder.", 1)];
+        let part = marks.into_iter().find(|(mark, _)| name.contains(mark));
+        parts[part.map_or(2, |(_, part)| part)] += shape.iter().product::<usize>();
     }
     parts
 }

@@ -92,20 +92,11 @@ struct Fields {
 
 impl Visit for Fields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        if field.name() == "message" {
-            self.message = format!("{value:?}");
-        }
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        if field.name() == "what" {
-            self.what = value.into();
-        }
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        if field.name() == "count" {
-            self.count = value as usize;
+        let text = format!("{value:?}");
+        match field.name() {
+            "message" => self.message = text,
+            "what" => self.what = text,
+            _ => self.count = text.parse().unwrap_or_default(),
         }
     }
 }

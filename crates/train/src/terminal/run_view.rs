@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use anyhow::Result;
-use training::run::{Curves, Evaluation, Event, MetricsLine, Observer, RunData};
+use training::run::{Evaluation, Event, MetricsLine, Observer, RunData};
 
 use super::about::About;
 use super::capability;
@@ -57,11 +57,13 @@ impl RunView {
         let folder = Path::new(folder);
         self.listening = Some(interrupt::listen(folder, self.is_own)?);
         // The curves of a resumed run begin with its first step.
-        let before = match first {
-            0 => Curves::default(),
-            _ => RunData::read(folder).map_or(Curves::default(), |run| run.curves),
-        };
-        let run = Arc::new(Mutex::new(LiveRun::new(first, steps, &before)));
+        let before = (first > 0).then(|| RunData::read(folder));
+        let before = before.and_then(Result::ok).map(|run| run.curves);
+        let run = Arc::new(Mutex::new(LiveRun::new(
+            first,
+            steps,
+            &before.unwrap_or_default(),
+        )));
         if capability::has_screen() && !self.is_plain && !output::is_quiet() {
             self.dashboard = Dashboard::open(Arc::clone(&run), self.about.clone());
         }
@@ -123,6 +125,7 @@ fn evaluated(evaluation: &Evaluation) -> String {
 mod tests {
     use super::super::dashboard;
     use super::*;
+    use training::run::Curves;
 
     #[test]
     fn the_state_has_loss_speed_and_time_left() {

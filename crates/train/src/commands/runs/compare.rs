@@ -178,12 +178,11 @@ impl Spread {
     /// Formats the mean, and how many of the runs it is of, if not of all.
     fn of_runs(&self, name: &str) -> String {
         let (found, all) = (self.values.iter().flatten().count(), self.values.len());
-        let of_which = if found < all {
-            format!(" ({found} of {all})")
-        } else {
-            String::new()
-        };
-        self.shown(name) + &of_which
+        let mut shown = self.shown(name);
+        if found < all {
+            shown += &format!(" ({found} of {all})");
+        }
+        shown
     }
 
     /// Formats the mean, and the deviation with as many decimal places.

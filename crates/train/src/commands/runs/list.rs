@@ -93,9 +93,7 @@ pub fn run(args: &RunsArgs) -> Result<()> {
         let mut records = runs.iter().map(record);
         return records.try_for_each(|record| output::result(&record.to_string()));
     }
-    let headings = [
-        "name", "task", "settings", "steps", "best", "time", "status",
-    ];
+    let headings = "name task settings steps best time status".split(' ');
     // What tells runs apart comes first, because the column may be cut.
     let mut words: Vec<Vec<String>> = runs.iter().map(settings).collect();
     let mut counts: HashMap<String, usize> = HashMap::new();
@@ -209,7 +207,6 @@ fn record(run: &RunData) -> Value {
         let field = best.field();
         json!({"metric": field, "value": best.value, "step": best.step})
     });
-    let changed = run.changed.and_then(rfc3339);
     json!({
         "name": run.name,
         "folder": run.folder.to_string_lossy(),
@@ -223,7 +220,7 @@ fn record(run: &RunData) -> Value {
         "seconds": run.metric("seconds"),
         "status": run.status.status,
         "reason": run.status.reason,
-        "changed": changed.map(|time| time.to_string()),
+        "changed": run.changed.and_then(rfc3339),
         "metrics": metrics,
     })
 }
