@@ -6,8 +6,6 @@ use training::error::UsageError;
 use training::pretrained::DOWNLOADED;
 use transformer::weights::WeightsError;
 
-use crate::terminal::output::visible;
-
 /// Converts an error about a file of weights. If a flag or a command can help, the message names
 /// it.
 pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
@@ -26,14 +24,5 @@ pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
         WeightsError::Foreign { .. } => "; --allow-unused skips it",
         _ => "",
     };
-    UsageError::new("FILE", path.display(), shown(&format!("{error}{hint}")))
-}
-
-/// Returns text from a file with visible control characters. After about 600 bytes, the text ends
-/// with `...`.
-pub(super) fn shown(text: &str) -> String {
-    const MOST: usize = 600;
-    let end = text.floor_char_boundary(MOST);
-    let dots = if end < text.len() { "..." } else { "" };
-    visible(&text[..end]) + dots
+    UsageError::new("FILE", path.display(), format!("{error}{hint}"))
 }

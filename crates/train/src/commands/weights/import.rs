@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use training::config::{ModelSettings, RunConfig};
 use training::data::{DataConfig, Dataset, Sides, TASK};
-use training::error::UsageError;
+use training::error::{UsageError, shortened};
 use training::pretrained::{Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::{self, Checkpoints, Content};
 use training::run::{RunFolder, TrainingState, layout};
@@ -19,7 +19,7 @@ use transformer::weights::{
 };
 use transformer::{Positions, TransformerConfig};
 
-use super::error::{shown, wrong};
+use super::error::wrong;
 use super::output_file::{check_output, write};
 use crate::allocator::return_freed_pages;
 use crate::args::{NameArgs, SETTING, TaskArgs, WeightArgs, assignment, named, needs, reject};
@@ -225,7 +225,7 @@ fn read(path: &Path, options: ImportOptions) -> Result<Imported, WeightsError> {
 /// from the weights.
 fn describe(imported: &Imported) {
     for warning in &imported.warnings {
-        output::warn(&shown(warning));
+        output::warn(&shortened(warning.clone()));
     }
     if let Some(first) = imported.others.keys().next() {
         let n = counted(imported.others.len(), "tensor");

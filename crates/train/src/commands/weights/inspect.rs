@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
+use training::error::shortened;
 use transformer::Choice;
 use transformer::weights::{self, Recognised, WeightsError, WeightsFile};
 
-use super::error::{shown, wrong};
+use super::error::wrong;
 use crate::args::NameArgs;
 use crate::number::counted;
-use crate::terminal::output;
+use crate::terminal::output::{self, visible};
 
 /// Flags of `inspect`.
 #[derive(Clone, Debug, Args)]
@@ -70,7 +71,8 @@ pub fn run(args: &InspectArgs) -> Result<()> {
 
 fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>) -> String {
     let tensors = file.tensors().iter();
-    let tensors: Vec<_> = tensors.map(|(name, info)| (shown(name), info)).collect();
+    let tensors = tensors.map(|(name, info)| (shortened(visible(name)), info));
+    let tensors: Vec<_> = tensors.collect();
     let widths = tensors.iter().map(|(name, _)| name.chars().count());
     let width = widths.max().unwrap_or(0);
     let mut lines = Vec::new();
@@ -86,7 +88,7 @@ fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>)
     // Only --json shows the JSON with the settings of a native model.
     let metadata = file.metadata().iter();
     let metadata = metadata.filter(|(_, text)| !text.starts_with('{'));
-    lines.extend(metadata.map(|(key, text)| shown(&format!("{key}: {text}"))));
+    lines.extend(metadata.map(|(key, text)| shortened(format!("{key}: {text}"))));
     lines.push(match (known, several) {
         (Some(known), _) => {
             let mut line = format!("layout {}: {}", known.layout.name(), known.contents);
@@ -96,9 +98,9 @@ fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>)
             if !known.prefix.is_empty() {
                 line += &format!(", each name after {}", known.prefix);
             }
-            shown(&line)
+            shortened(line)
         }
-        (None, Some(entries)) => shown(&format!(
+        (None, Some(entries)) => shortened(format!(
             "weights in several entries, choose one with --entry: {entries}"
         )),
         (None, None) => "no known layout has these names".into(),
@@ -106,7 +108,7 @@ fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>)
     let mut list = |what: &str, names: &[String]| {
         if !names.is_empty() {
             let all = names.join(", ");
-            lines.push(shown(&format!("{what} ({}): {all}", names.len())));
+            lines.push(shortened(format!("{what} ({}): {all}", names.len())));
         }
     };
     if let Some(known) = known {
