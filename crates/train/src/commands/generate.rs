@@ -42,7 +42,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     if let Some(path) = &args.output {
         let mut inputs = vec![&*args.input.input];
         if let DataConfig::Text(text) = &run.config.data {
-            inputs.extend(text.files());
+            inputs.extend(text.inputs());
         }
         check_outputs("--output", path, inputs)?;
     }

@@ -39,7 +39,7 @@ pub(super) fn check_outputs<'a>(
     } else if fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) {
         "is read-only; name another file"
     } else if inputs.into_iter().any(same) || path.is_file() && same(Path::new("/dev/stdin")) {
-        "is a file of the texts, and would be lost"
+        "is a file that is read, and would be lost"
     } else {
         return check_output(flag.trim_start_matches('-'), path);
     };

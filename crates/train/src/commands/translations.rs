@@ -90,7 +90,7 @@ pub(super) fn run(
         return Err(name(UsageError::new("corpus", file.display(), expected)).into());
     }
     let path = args.hypotheses.as_deref().filter(|_| group.is_first());
-    let mut hypotheses = HypothesesFile::of_flag(path, corpus.files().chain(config.files()))?;
+    let mut hypotheses = HypothesesFile::of_flag(path, corpus.files().chain(config.inputs()))?;
     let begun = Instant::now();
     // A run's own pairs are those that training validates with. All lines of a test set are scored.
     let (mut own, mut read) = (Vec::new(), None);

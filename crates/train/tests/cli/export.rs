@@ -86,3 +86,27 @@ fn export_writes_a_run_as_one_file_for_the_page() {
         --web n --output x | RUN n";
     all_rejected(folder, "export", table);
 }
+
+#[test]
+fn only_what_an_export_wrote_is_replaced() {
+    let folder = &Folder::new();
+    train_tiny(folder, "run", "--family t5");
+    std::fs::write(folder.join("corpus"), "go").unwrap();
+    std::fs::create_dir(folder.join("mine")).unwrap();
+    std::fs::write(folder.join("mine/config.json"), "{}").unwrap();
+    run(folder, "export run --output run.safetensors");
+    run(
+        folder,
+        "export run --layout t5 --output run.safetensors --force",
+    );
+    let table = "
+        export run --output corpus --force | --output corpus: was not written by `export`
+        import run.safetensors --output corpus --force | --output corpus: was not written
+        export run --folder mine --force | --folder mine: was not written by `export`";
+    all_rejected(folder, "", table);
+    assert_eq!(std::fs::read(folder.join("corpus")).unwrap(), b"go");
+    assert_eq!(
+        std::fs::read(folder.join("mine/config.json")).unwrap(),
+        b"{}"
+    );
+}

@@ -290,6 +290,17 @@ fn no_output_replaces_a_file_of_a_run_or_is_inside_its_checkpoints() {
     fs::write(path.join("cache/lock"), "").unwrap();
     let line = "generate run --input lines --output cache/lock";
     rejected(path, line, &["--output cache/lock: is the lock of"]);
+    let pairs = "cache/pairs-0123456789abcdef";
+    fs::create_dir(path.join(pairs)).unwrap();
+    fs::write(path.join(pairs).join("tokens"), "").unwrap();
+    for line in [
+        "generate run --input lines --output",
+        "eval run --hypotheses",
+        "export run --force --output",
+    ] {
+        let line = format!("{line} {pairs}/tokens");
+        rejected(path, &line, &["is among the files of a cache"]);
+    }
     // What is beside these files is the user's choice.
     run(path, "report run --output run/page.html");
     run(path, "eval run --hypotheses run/outputs");

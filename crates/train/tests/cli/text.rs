@@ -309,7 +309,14 @@ fn a_corpus_is_known_by_its_content() {
     assert!(said("compare run seed").contains("run, 2 seeds"));
 
     let line = "generate run --input new/valid.source --output new/train.target";
-    rejected(path, line, &["train.target: is a file of the texts"]);
+    rejected(path, line, &["train.target: is a file that is read"]);
+    // Other sources do not go with the run's own targets.
+    let other = "resume run --steps 8 --train-source new/valid.source";
+    let both = [
+        "--train-source and --train-target",
+        "new/train.target: has changed",
+    ];
+    rejected(path, other, &both);
     // The lines are the same if the file is compressed.
     let lines = fs::read_to_string(path.join("new/valid.target")).unwrap();
     gzip(&path.join("new/valid.target"));
@@ -616,6 +623,8 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
     let more = "--run-dir run --epochs 2 --accumulate 2 --tokenizer-file mine.json --batch-tokens 1000 --cache elsewhere";
     let first = notes(&output(path, &format!("{TINY} {flags} {more}")));
     assert!(path.join("run/tokenizer.json").exists() && path.join("elsewhere").is_dir());
+    let line = "eval run --hypotheses mine.json";
+    rejected(path, line, &["mine.json: is a file that is read"]);
     // A tokeniser file that has changed is noticed.
     let mut json = fs::read(path.join("mine.json")).unwrap();
     json.push(b'\n');

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf, absolute};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::data::parallel::is_in_cache;
 use crate::error::{UsageError, unwritable};
 use crate::files::read_regular;
 
@@ -79,8 +80,8 @@ pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageErr
     Ok(())
 }
 
-/// Rejects an output that would replace a file of a run or of a Hugging Face model, or a lock, or
-/// that would be inside the checkpoints of a run, which training removes. `name` is the name of the
+/// Rejects an output that would replace a file of a run, of a Hugging Face model or of a cache, or
+/// a lock, or that would be inside the checkpoints of a run, which training removes. `name` is the name of the
 /// output in the error.
 ///
 /// # Errors
@@ -101,6 +102,8 @@ pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
         "a file of a Hugging Face model".into()
     } else if whole.is_file() && whole.file_name() == Some(LOCK.as_ref()) {
         "the lock of a run or of a cache".into()
+    } else if is_in_cache(&whole) {
+        "among the files of a cache".into()
     } else if path.starts_with("/dev") && !whole.starts_with("/dev") && whole.is_file() {
         // Such as /dev/stdout, where a shell has appended to the file.
         format!("{}, which is open already", whole.display())

@@ -20,7 +20,7 @@ use transformer::weights::{
 use transformer::{Choice, TransformerConfig};
 
 use super::error::wrong;
-use super::output_file::{check_output, write};
+use super::output_file::{NOT_WRITTEN, check_output, is_written, write};
 use crate::allocator::return_freed_pages;
 use crate::args::flags::fit_flag_of;
 use crate::args::{named, needs, reject, run_folder};
@@ -58,7 +58,7 @@ pub struct ExportArgs {
     /// `state_dict`
     #[arg(long)]
     pub no_positions: bool,
-    /// Replace the file if it exists
+    /// Replace what an earlier export wrote
     #[arg(long)]
     pub force: bool,
 }
@@ -160,7 +160,11 @@ fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
     if has_files && !args.force {
         return reject("has files already; name another folder, or give --force to replace them");
     }
-    Ok(folder.join("model.safetensors"))
+    let model = folder.join("model.safetensors");
+    if has_files && !is_written(&model) {
+        return reject(NOT_WRITTEN);
+    }
+    Ok(model)
 }
 
 /// Writes all files of a Hugging Face folder except the weights.

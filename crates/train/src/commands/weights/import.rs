@@ -51,7 +51,7 @@ pub struct ImportArgs {
     /// Number format of the --output file [default: f32, and 8-bit matrices stay as they are]
     #[arg(long, requires = "output", value_parser = named::<Dtype>())]
     pub dtype: Option<Dtype>,
-    /// Replace the --output file if it exists
+    /// Replace the --output file if an earlier import or an export wrote it
     #[arg(long, requires = "output")]
     pub force: bool,
     /// Create a run in this folder, new or empty, as if the model had been trained on the task

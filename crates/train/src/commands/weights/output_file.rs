@@ -11,13 +11,14 @@ use burn::tensor::DType;
 use training::error::UsageError;
 use training::files::write_whole_by;
 use training::run::layout;
-use transformer::weights::{self, Dtype, Parameters, dequantize};
+use transformer::weights::{self, Dtype, Parameters, WeightsFile, dequantize};
 
 use crate::args::{folder_of, unwritable_output};
 use crate::number::{bytes, counted};
 
 /// Rejects a path that has the ending of another format, is not that of a regular file, whose folder
-/// does not exist, or that is a run's own. Also rejects an existing file unless `force` is true.
+/// does not exist, or that is a run's own. Also rejects an existing file, unless `force` is true and
+/// [`is_written`] accepts the file.
 pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     layout::check_output("output", path)?;
     let reject = |what: &str| Err(UsageError::new("--output", path.display(), what));
@@ -31,10 +32,23 @@ pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     if fs::symlink_metadata(path).is_ok() && !force {
         return reject("exists already; name another file, or give --force to replace it");
     }
+    if path.exists() && !is_written(path) {
+        return reject(NOT_WRITTEN);
+    }
     if !folder_of(path).is_dir() {
         return reject("is in a folder that does not exist");
     }
     Ok(())
+}
+
+/// Message about what `--force` does not replace.
+pub(super) const NOT_WRITTEN: &str =
+    "was not written by `export` or `import`, and --force replaces nothing else; name another path";
+
+/// Returns whether `import` or `export` wrote a file, which then has the settings of the model.
+pub(super) fn is_written(path: &Path) -> bool {
+    let has = |file: &WeightsFile, key: &str| file.metadata().contains_key(key);
+    WeightsFile::open(path).is_ok_and(|file| has(&file, "encoder") || has(&file, "decoder"))
 }
 
 /// Writes parameters to a file, and returns the size of the file as text.

@@ -90,13 +90,19 @@ pub(super) fn lock(folder: &Path) -> Result<File> {
 /// Returns whether a folder has the name `PREFIX-KEY.PID.tmp` of an incomplete cache, or
 /// `PREFIX-KEY.PID.old` of a replaced one. Other folders belong to others.
 fn is_temporary(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('.').collect();
+    matches!(parts[..], [cache, process, "tmp" | "old"] if is_cache(cache) && process.parse::<u32>().is_ok())
+}
+
+/// Returns whether a folder has the name `PREFIX-KEY` of a cache.
+fn is_cache(name: &str) -> bool {
     let key = name.strip_prefix(PAIRS).or(name.strip_prefix(TOKENIZER));
-    let parts: Vec<&str> = key.unwrap_or_default().split('.').collect();
-    let [key, process, "tmp" | "old"] = parts[..] else {
-        return false;
-    };
-    let is_key = key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_key && process.parse::<u32>().is_ok()
+    key.is_some_and(|key| key.len() == 16 && key.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Returns whether a path leads into a cache, or is that of its folder.
+pub(crate) fn is_in_cache(path: &Path) -> bool {
+    path.iter().any(|part| is_cache(&part.to_string_lossy()))
 }
 
 #[cfg(test)]

@@ -93,6 +93,12 @@ impl TextConfig {
         self.train.files().chain(self.valid.files())
     }
 
+    /// Returns the paths of everything that a run reads: corpora, and what tokenisers are read from.
+    pub fn inputs(&self) -> impl Iterator<Item = &Path> {
+        let tokenizers = self.tokenizer_files().into_iter().flatten();
+        self.files().chain(tokenizers.map(PathBuf::as_path))
+    }
+
     /// Returns what the tokenisers of sources and of targets are read from: a file, or the folder of the
     /// pretrained model; `None` for one that is trained.
     pub(super) fn tokenizer_files(&self) -> [Option<&PathBuf>; 2] {

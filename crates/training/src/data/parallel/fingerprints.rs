@@ -59,20 +59,24 @@ impl Fingerprints {
             return Ok(());
         };
         if !self.train.is_empty() && then[0] != now[0] {
-            return Err(changed(&config.train, TrainSettings::source));
+            let settings = [TrainSettings::source, TrainSettings::target];
+            return Err(changed(&config.train, settings));
         }
         if then[1] != now[1] {
-            return Err(changed(&config.valid, ValidSettings::source));
+            let settings = [ValidSettings::source, ValidSettings::target];
+            return Err(changed(&config.valid, settings));
         }
         Ok(())
     }
 }
 
-fn changed(corpus: &Corpus, setting: &'static Setting) -> UsageError {
+fn changed(corpus: &Corpus, settings: [&Setting; 2]) -> UsageError {
     let files = corpus.files().map(|file| file.display().to_string());
-    let files = files.collect::<Vec<_>>().join(", ");
+    let files: Vec<String> = files.collect();
+    let flags = settings.map(Setting::name);
+    let flags = flags[..files.len().max(1)].join(" and ");
     let what = "has changed since the run began, or is another one";
-    UsageError::setting(setting, files, what)
+    UsageError::new(flags, files.join(", "), what)
 }
 
 /// Returns the SHA-256 of each file of a corpus.

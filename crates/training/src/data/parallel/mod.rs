@@ -20,6 +20,7 @@ pub mod tokenizer;
 pub(crate) mod tokenizer_pair;
 mod train_tokenizers;
 
+pub(crate) use cache_folder::is_in_cache;
 pub use config::TextConfig;
 pub(crate) use pretrained::BATCH_TOKENS;
 pub use tokenizer::{Tokenizer, TokenizerConfig, TokenizerKind};
