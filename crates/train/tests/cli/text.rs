@@ -7,6 +7,7 @@ use std::process::Output;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use serde_json::{Value, json};
 
 use super::{
     Folder, all_rejected, assert_has, fails, fails_after_notes, json, metrics, notes, output,
@@ -643,12 +644,14 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
     );
 
     // A tokeniser that has no token for some texts, and one that has none for any.
-    for (name, token) in [("some", "d"), ("none", "\u{e000}")] {
-        let tokens = format!(
+    let few = |token: &str| {
+        format!(
             r#"{{"version": "1.0", "model": {{"type": "BPE", "merges": [],
             "vocab": {{"<pad>": 0, "<bos>": 1, "<eos>": 2, "{token}": 3}}}}}}"#
-        );
-        fs::write(path.join("few.json"), tokens).unwrap();
+        )
+    };
+    for (name, token) in [("some", "d"), ("none", "\u{e000}")] {
+        fs::write(path.join("few.json"), few(token)).unwrap();
         let said = fit(path, name, 4, &format!("{flags} --tokenizer-file few.json"));
         let said = text(&said.stderr);
         let warning = "pairs skipped: a side has no token of the tokeniser ";
@@ -656,6 +659,22 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
         let is_refused = said.contains("has no pair with tokens on both sides");
         assert_eq!(is_refused, name == "none", "{said}");
     }
+    // What is switched off in training is so in the exported tokeniser, too.
+    let mut off: Value = serde_json::from_str(&few("d")).unwrap();
+    off["truncation"] =
+        json!({"direction": "Right", "max_length": 9, "strategy": "LongestFirst", "stride": 0});
+    off["padding"] = json!({"strategy": "BatchLongest", "direction": "Right", "pad_id": 0, "pad_type_id": 0, "pad_token": "<pad>"});
+    off["model"]["dropout"] = json!(0.5);
+    fs::write(path.join("off.json"), off.to_string()).unwrap();
+    let flags_of_t5 = format!("{flags} --tokenizer-file off.json --family t5");
+    let said = notes(&fit(path, "off", 1, &flags_of_t5));
+    let expected = "off.json: switched off here: truncation, padding, dropout\n";
+    assert_has(&said, &[expected, "off.json: has no decoder"]);
+    run(path, "export off --folder hf");
+    let exported = super::json(&path.join("hf/tokenizer.json"));
+    assert_eq!(exported["truncation"], Value::Null);
+    assert_eq!(exported["padding"], Value::Null);
+    assert_eq!(exported["model"]["dropout"], Value::Null);
     // The unknown token of this tokeniser, `<unk>`, is not in its vocabulary.
     let words = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "<unk>",
         "vocab": {"<pad>": 0, "<bos>": 1, "<eos>": 2, "der": 3}}}"#;

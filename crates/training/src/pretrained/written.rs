@@ -115,6 +115,10 @@ fn with_template(tokenizer: &[u8], codec: &dyn Codec, config: &RunConfig) -> Res
             let decoders = [json["decoder"].take(), strip];
             json["decoder"] = json!({"type": "Sequence", "decoders": decoders});
         }
+        // The run has switched these off.
+        for setting in ["/truncation", "/padding", "/model/dropout"] {
+            json.pointer_mut(setting).map(Value::take);
+        }
         let name = codec.target_token(id);
         let text = |text, type_id| json!({"Sequence": {"id": text, "type_id": type_id}});
         let end = |type_id| json!({"SpecialToken": {"id": name, "type_id": type_id}});

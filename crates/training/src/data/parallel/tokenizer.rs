@@ -84,14 +84,26 @@ const LARGEST: u64 = 512;
 const MAX_VOCAB_SIZE: usize = 1 << 24;
 
 impl Tokenizer {
-    /// Reads a `tokenizer.json`. Adds tokens for padding, begin and end if they are missing.
+    /// Reads a `tokenizer.json`. Adds tokens for padding, begin and end if they are missing. Says
+    /// what is done otherwise than the file says, and that there is no decoder.
     ///
     /// # Errors
     ///
     /// If the file cannot be read, is not a `tokenizer.json`, or needs too much memory, if its
     /// tokeniser cannot encode every text, or if a missing token cannot be added.
     pub fn read(path: &Path) -> Result<Self, UsageError> {
-        Self::from_json(read_json(path)?, path)
+        let (tokenizer, off) = Self::from_json(read_json(path)?, path)?;
+        let shown = path.display();
+        if !off.is_empty() {
+            let off = off.join(", ");
+            notes::note(&format!("tokeniser {shown}: switched off here: {off}"));
+        }
+        let library = tokenizer.inner.library();
+        if !tokenizer.is_words && library.is_some_and(|it| it.get_decoder().is_none()) {
+            let what = "has no decoder: outputs are its tokens with a blank between them";
+            notes::warn(&format!("tokeniser {shown}: {what}"));
+        }
+        Ok(tokenizer)
     }
 
     /// Returns a key for caches. Tokenisers with the same key give the same ids to every text.
@@ -121,16 +133,16 @@ impl Tokenizer {
         if sha256(&json) != hash {
             return Err(UsageError::new("tokeniser", path.display(), otherwise));
         }
-        Self::from_json(json, path)
+        Ok(Self::from_json(json, path)?.0)
     }
 
     /// Parses the `tokenizer.json` that was read from `path`. If the tokenizers library panics, the
-    /// panic is returned as an error.
-    fn from_json(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
+    /// panic is returned as an error. Also returns the names of the settings that are switched off.
+    fn from_json(json: Vec<u8>, path: &Path) -> Result<(Self, Vec<&'static str>), UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let inner = content::parse(&json).map_err(wrong)?;
+        let (inner, off) = content::parse(&json).map_err(wrong)?;
         let made = content::contained(|| Self::from_parsed(inner, json, path));
-        made.unwrap_or_else(|what| Err(wrong(what)))
+        Ok((made.map_err(wrong)??, off))
     }
 
     /// Returns the tokeniser of `inner`, which was parsed from `json`, the content of `path`.

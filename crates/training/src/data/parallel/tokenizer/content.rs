@@ -22,28 +22,33 @@ struct Checked {
 }
 
 /// Parses the content of a `tokenizer.json`, and checks its parts. Switches padding and truncation
-/// off, and dropout of BPE's merges, with which a text would have other ids each time.
+/// off, and dropout of BPE's merges, with which a text would have other ids each time; also returns
+/// the names of those that the file has.
 ///
 /// # Errors
 ///
 /// In the cases of [`check_content`] and [`parts::check`], if the tokenizers library panics, or if
 /// `json` is not a `tokenizer.json`.
-pub(super) fn parse(json: &[u8]) -> Result<Inner, String> {
+pub(super) fn parse(json: &[u8]) -> Result<(Inner, Vec<&'static str>), String> {
     check_content(json)?;
     let parsed = contained(|| Inner::from_bytes(json))?;
     let mut inner = parsed.map_err(|error| format!("{FOREIGN} ({error})"))?;
+    let mut off = Vec::new();
+    off.extend(inner.get_truncation().map(|_| "truncation"));
+    off.extend(inner.get_padding().map(|_| "padding"));
     if let ModelWrapper::BPE(bpe) = inner.get_model()
         && bpe.dropout.is_some()
     {
         let mut bpe = bpe.clone();
         bpe.dropout = None;
         inner.with_model(bpe);
+        off.push("dropout");
     }
     parts::check(&inner)?;
     inner.with_padding(None);
     let without = inner.with_truncation(None);
     without.map_err(|error| error.to_string())?;
-    Ok(inner)
+    Ok((inner, off))
 }
 
 /// Calls the tokenizers library. If it panics, returns the panic as a reason to reject the
@@ -115,7 +120,8 @@ mod tests {
             }})
         };
         for dropout in [0.5, 1.0] {
-            let inner = parse(bpe(dropout).to_string().as_bytes()).unwrap();
+            let (inner, off) = parse(bpe(dropout).to_string().as_bytes()).unwrap();
+            assert_eq!(off, ["dropout"]);
             for _ in 0..20 {
                 assert_eq!(inner.encode_fast("ab", false).unwrap().get_ids(), [2]);
             }

@@ -24,7 +24,7 @@ impl Engine {
     pub fn parse(json: &[u8]) -> std::result::Result<Self, String> {
         match PieceTokenizer::parse(json) {
             Some(pieces) => pieces.map(Self::Pieces),
-            None => Ok(content::parse(json)?.into()),
+            None => Ok(content::parse(json)?.0.into()),
         }
     }
 

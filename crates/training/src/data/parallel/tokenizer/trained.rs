@@ -60,6 +60,6 @@ impl Tokenizer {
         let or_fewer = side.of(config.or_fewer);
         UsageError::check(found >= size || or_fewer, path, size, expected)?;
         let json = inner.to_string(false).expect("it is plain data");
-        Self::from_json(json.into_bytes(), Path::new("of the corpus"))
+        Ok(Self::from_json(json.into_bytes(), Path::new("of the corpus"))?.0)
     }
 }
