@@ -15,7 +15,7 @@ use training::pretrained::{Languages, is_pretrained};
 
 use super::dialog;
 use super::hypotheses::check_outputs;
-use super::trained::load;
+use super::trained::{load, note_unknown};
 use crate::args::{GenerateArgs, folder_of, reject, unwritable_output, usual_batch_size};
 use crate::group::Group;
 use crate::number::grouped;
@@ -85,11 +85,12 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
             let progress = progress.as_mut();
             predict_all(args, &predictor, &mut input, progress, group, write)
         };
-        let (lines, wrong) = match &args.output {
+        let (lines, wrong, unknown) = match &args.output {
             None => all(&mut output::stream)?,
             Some(path) => to_file(path, &mut all)?,
         };
         drop(progress);
+        note_unknown(unknown);
         if wrong > 0 {
             let [wrong, lines] = [wrong, lines].map(grouped);
             let what = format!("{wrong} of {lines} lines were wrong, see the errors above");
@@ -197,7 +198,8 @@ impl Batch {
     }
 }
 
-/// Writes the outputs for all lines. Returns the number of lines, and how many of them were wrong.
+/// Writes the outputs for all lines. Returns the number of lines, how many of them were wrong, and the
+/// numbers of unknown source tokens and of all.
 fn predict_all(
     args: &GenerateArgs,
     predictor: &Predictor,
@@ -205,8 +207,8 @@ fn predict_all(
     mut progress: Option<&mut LineProgress>,
     group: &dyn Collective,
     write: &mut Write<'_>,
-) -> Result<(usize, usize)> {
-    let (mut lines, mut wrong) = (0, 0);
+) -> Result<(usize, usize, [usize; 2])> {
+    let (mut lines, mut wrong, mut unknown) = (0, 0, [0, 0]);
     // Lines of similar lengths share a batch. Whoever writes to a pipe may wait for outputs.
     let waits = args.stream || !args.input.input.is_file();
     let share = predictor.batch_size * if waits { 1 } else { BATCHES_AT_ONCE };
@@ -215,6 +217,10 @@ fn predict_all(
         let mut left = batch.len();
         lines += left;
         wrong += batch.wrong;
+        let codec = predictor.codec();
+        for request in &batch.requests {
+            codec.count_unknown(&request.source, &mut unknown);
+        }
         let written = if args.stream {
             stream(predictor, &batch)?
         } else {
@@ -236,7 +242,7 @@ fn predict_all(
         match batch.end {
             Some(Err(error)) => return Err(error.into()),
             None if written.is_continue() => {}
-            _ => return Ok((lines, wrong)),
+            _ => return Ok((lines, wrong, unknown)),
         }
     }
 }

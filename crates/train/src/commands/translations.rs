@@ -20,7 +20,7 @@ use transformer::generate::{GenerateConfig, GenerateError, Method};
 
 use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
-use super::trained::{Trained, Which};
+use super::trained::{Trained, Which, note_unknown};
 use crate::args::{EvalArgs, check_generation, needs, set};
 use crate::group::Group;
 use crate::metric;
@@ -117,6 +117,7 @@ pub(super) fn run(
     let mut scorer = TextScorer::new(metric, 1);
     let mut progress = LineProgress::new("pairs", count);
     let (mut loss, mut correct, mut tokens, mut truncated, mut blank) = (0.0, 0.0, 0, 0, 0);
+    let mut unknown = [0, 0];
     loop {
         let chunk = pairs.by_ref().take(CHUNK);
         let chunk: Vec<(Pair, Option<Example>)> = chunk.collect::<Result<_, UsageError>>()?;
@@ -131,6 +132,9 @@ pub(super) fn run(
             own.unwrap_or_else(|| example(codec, pair, longest))
         });
         let (examples, cut): (Vec<Example>, Vec<bool>) = examples.unzip();
+        for example in &examples {
+            codec.count_unknown(&example.source, &mut unknown);
+        }
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
         blank += chunk.len() - examples.len();
         let size = args.batch_size;
@@ -164,6 +168,7 @@ pub(super) fn run(
     for note in stats.notes() {
         output::note(&format!("{shown}: {note}"));
     }
+    note_unknown(unknown);
     if blank > 0 {
         output::note(&format!(
             "{shown}: {} with a blank output, and no part in the loss",

@@ -601,9 +601,17 @@ fn unknown_words_are_never_an_exact_match() {
     let evaluated = parsed(path, "eval run --json");
     assert_eq!(evaluated["exact_match"], 0.0);
     // The model writes what the references are by token ids.
-    run(path, "eval run --hypotheses out");
+    let evaluated = notes(&output(path, "eval run --hypotheses out"));
     let out = fs::read_to_string(path.join("out")).unwrap();
     assert!(out.starts_with("gehe <unk>\n"), "{out}");
+    let unknown = "\n60 of 120 source tokens are unknown to the vocabulary\n";
+    assert_has(&format!("\n{evaluated}"), &[unknown]);
+    let sources = "go b1\n".repeat(60) + "go a1\n";
+    fs::write(path.join("sources"), sources).unwrap();
+    let generated = notes(&output(path, "generate run --input sources"));
+    assert_has(&generated, &["61 of 122 source tokens are unknown"]);
+    let quiet = output(path, "generate run --input sources --quiet");
+    assert_eq!(notes(&quiet), "");
     let table = "
         generate run x --prefix gans | --prefix \"gans\": has text that the vocabulary lacks
         generate run x --prefix <unk> | --prefix \"<unk>\": has text that the vocabulary lacks";

@@ -76,6 +76,10 @@ pub trait Codec: Send + Sync {
         self.target_token(id)
     }
 
+    /// Adds to `counts` how many tokens of an encoded source stand for text outside the vocabulary,
+    /// and how many tokens its text has. By default, nothing is outside, and nothing is added.
+    fn count_unknown(&self, _source: &[u32], _counts: &mut [usize; 2]) {}
+
     /// Returns the id of the target token with this name, special tokens included.
     ///
     /// # Errors

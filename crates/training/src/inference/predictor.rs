@@ -278,7 +278,8 @@ impl<'a> Predictor<'a> {
         matches!(self.work, Work::Score)
     }
 
-    fn codec(&self) -> &dyn Codec {
+    /// Returns what translates between text and the token ids of the run's model.
+    pub fn codec(&self) -> &dyn Codec {
         self.run.dataset.codec()
     }
 

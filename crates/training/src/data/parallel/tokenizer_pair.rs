@@ -163,6 +163,12 @@ impl Codec for TokenizerPair {
         self.target.label(id)
     }
 
+    fn count_unknown(&self, source: &[u32], [unknown, all]: &mut [usize; 2]) {
+        let is_unknown = |id: &&u32| self.source.is_unknown(**id);
+        *unknown += source.iter().filter(is_unknown).count();
+        *all += source.len() - self.source.suffix().len();
+    }
+
     fn target_id(&self, name: &str) -> Result<u32, EncodeError> {
         self.target.id(name).ok_or_else(|| EncodeError {
             word: name.into(),
