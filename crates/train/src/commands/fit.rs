@@ -132,6 +132,14 @@ impl FitArgs {
         if self.tokenizer_file.is_some() && is_file(&error.subject) {
             error.subject = Subject::Other("--tokenizer-file".into());
         }
+        let caches = RunFolder::caches(self.run_dir.as_deref());
+        let (cache, caches) = (TextConfig::cache, caches.display().to_string());
+        let is_default = error.value == caches && !self.gives(cache);
+        if is_default && error.subject == Subject::Setting(cache) {
+            let run_dir = self.run_dir.clone().unwrap_or_default();
+            let what = format!("with the cache {caches}: {}", error.expected);
+            return UsageError::argument("run_dir", run_dir.display(), what);
+        }
         if let (Subject::Setting(setting), Some(file)) = (&error.subject, &self.config)
             && !self.gives(setting)
         {

@@ -85,13 +85,20 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let checkpoints = Checkpoints::of(&args.run);
     let wrong = |error| unusable(checkpoints.folder(), format!("cannot be read ({error})"));
     let is_new = checkpoints.is_new().map_err(wrong)?;
-    let was_imported = read_status(run).is_ok_and(|it| it.status == Status::Imported);
+    let status = read_status(run).ok();
+    let was_imported = status.as_ref().map(|it| it.status) == Some(Status::Imported);
     let (files, given) = if is_new && folder.ended_at().is_none() && !was_imported {
         // The previous process ended before it wrote the first checkpoint.
         output::note("the run has no checkpoint yet: it begins again");
         (None, begin_with(&mut config, None)?)
     } else {
         let (step, files) = checkpoint::newest(&checkpoints)?;
+        let last = status.map_or(step, |it| it.step);
+        let lost = checkpoints.path(last);
+        if last > step && !lost.exists() {
+            let what = format!("is missing: the run goes on from step {step}");
+            output::warn(&format!("{} {what}", lost.display()));
+        }
         check_steps(args, config.optimization.steps, step, folder.ended_at())?;
         if let Some(warning) = warm_restart(&config, &earlier, step) {
             output::warn(&warning);

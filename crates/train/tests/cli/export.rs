@@ -25,6 +25,8 @@ fn export_prints_the_module_that_the_file_fits() {
         pre --folder y | pre: has settings that no family of Hugging Face has, unlike one that is trained
         pre --output y.pt | --output y.pt: must be a name such as model.safetensors
         pre --layout marian --output y | --norm pre; --layout native can
+        pre --layout llama --output y | has an encoder; --layout native can
+        pre --layout bert --output y | has a decoder; --layout native can
         tied --layout labml --output y | --norm post; --layout native can
         pre --layout marian --folder y | --norm pre; train it with `fit --family marian`";
     all_rejected(folder, "export", table);

@@ -354,6 +354,8 @@ fn wrong_corpora_are_rejected_in_one_line() {
         ("b.jsonl", b"{\"source\": \"a\", \"target\": 3}\n"),
         ("c.jsonl", b"source\n"),
         ("cut.gz", &[0x1f, 0x8b, 8, 0, 0]),
+        ("array.json", b"[{\"source\": \"a\", \"target\": \"b\"}]\n"),
+        ("gaps", &[b'\n'; 50]),
     ] {
         fs::write(path.join(name), content).unwrap();
     }
@@ -361,6 +363,9 @@ fn wrong_corpora_are_rejected_in_one_line() {
     let table = "
         --train-source train.source --train-target short | train.source: has 50 lines
         --valid-source short --valid-target valid.target | short: has 2 lines
+        --valid-source train.source --valid-target short | error: corpus | train.source: has 50 lines
+        --train-source train.source --train-target gaps --vocab-size 300 | train.source: has no pair with text
+        --train array.json | array.json: line 1 begins an array
         --train-source empty --train-target empty | empty: is empty
         --valid-source blank --valid-target blank | blank: has no pair
         --valid-source bytes --valid-target short | bytes: line 2
@@ -394,6 +399,12 @@ fn wrong_corpora_are_rejected_in_one_line() {
         fails_after_notes(&output, &expected);
         assert!(!path.join("run/config.json").exists());
     }
+    let nowhere = output(path, &format!("{TINY} {files} --run-dir short/run"));
+    let expected = [
+        "--run-dir short/run: with the cache ",
+        "short/cache: cannot be written",
+    ];
+    fails_after_notes(&nowhere, &expected);
     // Other tasks reject the flags of text, and text needs its files.
     let table = "
         --task copy --train a.tsv | --train
@@ -592,7 +603,7 @@ fn unknown_words_are_never_an_exact_match() {
     assert_has(&trained, &[share]);
     let same = flags.replace("valid.tsv", "train.tsv") + " --dry-run";
     let same = text(&fit(path, "same", 60, &same).stderr);
-    let warning = "train.tsv: the pairs for validation are those of training, too";
+    let warning = "train.tsv: 60 of 60 different pairs for validation are pairs of training, too";
     assert_has(&same, &[warning]);
     let listed = parsed(path, "runs run --json");
     assert_eq!(listed["best"]["metric"], "exact_match");

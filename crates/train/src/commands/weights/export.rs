@@ -208,7 +208,12 @@ fn unrepresentable(error: WeightsError, able: &str) -> UsageError {
     };
     let path = format!("model.{field}");
     let flagged = fit_flag_of(&path).map(|flag| format!("{flag} {value}"));
-    let setting = flagged.unwrap_or_else(|| format!("{path}={value}"));
+    // A layout of one stack has no other.
+    let setting = match field {
+        "n_encoder_layers" => "an encoder".into(),
+        "n_decoder_layers" => "a decoder".into(),
+        _ => flagged.unwrap_or_else(|| format!("{path}={value}")),
+    };
     let expected = format!("cannot represent the model, which has {setting}; {able}");
     UsageError::new("--layout", layout, expected)
 }

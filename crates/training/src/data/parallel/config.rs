@@ -127,7 +127,7 @@ impl TextConfig {
     }
 
     /// If an error is about a corpus or a tokeniser file of these settings, replaces its subject by
-    /// the setting that names the file. Returns any other error unchanged.
+    /// the setting that names the file, unless several do. Returns any other error unchanged.
     pub fn name_file(&self, mut error: anyhow::Error) -> anyhow::Error {
         let Some(usage) = error.downcast_mut::<UsageError>() else {
             return error;
@@ -142,9 +142,12 @@ impl TextConfig {
             (tokenizer.target_file.as_ref(), TokenizerConfig::target_file),
         ];
         let is_file = |path: &PathBuf| path.display().to_string() == usage.value;
-        let mut files = files.into_iter();
-        let is_of_file = matches!(&usage.subject, Subject::Other(name) if name == "corpus" || name == "tokeniser");
-        if let Some((_, setting)) = files.find(|(path, _)| is_of_file && path.is_some_and(is_file))
+        let is_named = |(path, _): &(Option<_>, _)| path.is_some_and(is_file);
+        let mut named = files.into_iter().filter(is_named);
+        let is = |name: &str| usage.subject == Subject::Other(name.into());
+        // A file of two corpora may be wrong in one of them.
+        if let Some((_, setting)) = named.next()
+            && (is("tokeniser") || is("corpus") && named.next().is_none())
         {
             usage.subject = Subject::Setting(setting);
         }

@@ -77,7 +77,7 @@ fn names(value: &Value) -> Result<Value, String> {
 }
 
 /// A source text and its target text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Pair {
     /// The source text.
     pub source: String,
@@ -263,9 +263,15 @@ fn columns(lines: &Lines, line: &str) -> Result<Pair, UsageError> {
 
 /// Returns the pair in a line of JSON Lines.
 fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, UsageError> {
+    let wrong = |what: String| lines.wrong(&format!("{what}: {}", quote(line)));
+    if line.trim_start().starts_with('[') {
+        let what = "begins an array, but must be one JSON object, as `jq -c .[]` writes each";
+        return Err(wrong(what.into()));
+    }
     let Unique(object) = serde_json::from_str(line).map_err(|error| {
-        let what = "must be one JSON object, whole on its line";
-        lines.wrong(&format!("{what} ({error}): {}", quote(line)))
+        wrong(format!(
+            "must be one JSON object, whole on its line ({error})"
+        ))
     })?;
     let field = |name: &String| {
         let mut path = name.split('.');
@@ -279,10 +285,10 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, Usage
                 Err(lines.wrong(&what))
             }
             None => {
-                let (name, line) = (quote(name), quote(line));
-                let path = TrainSettings::fields.name();
-                let what = format!("has no field {name} ({path} names the fields): {line}");
-                Err(lines.wrong(&what))
+                let (name, path) = (quote(name), TrainSettings::fields.name());
+                Err(wrong(format!(
+                    "has no field {name} ({path} names the fields)"
+                )))
             }
         }
     };

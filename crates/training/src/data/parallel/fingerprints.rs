@@ -35,11 +35,6 @@ impl Fingerprints {
         Self::of(config)
     }
 
-    /// Returns whether training and validation read the same pairs.
-    pub(super) fn are_same(&self) -> bool {
-        !self.valid.is_empty() && self.train == self.valid
-    }
-
     /// Returns the hash that identifies the training corpus, and the one that identifies the
     /// validation pairs.
     pub(super) fn keys(&self, config: &TextConfig) -> [String; 2] {

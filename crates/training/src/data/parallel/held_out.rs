@@ -24,7 +24,7 @@ pub(super) struct HeldOut {
     /// Indices of the held-out pairs and their duplicates in the corpus, in increasing order.
     indices: Vec<u64>,
     /// Number of pairs in the corpus.
-    of: u64,
+    pub(super) of: u64,
 }
 
 impl HeldOut {

@@ -1,5 +1,6 @@
 //! Makes a data set from the files of its corpora and tokenisers.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -30,20 +31,36 @@ impl ParallelDataset {
         let caches = caches_of(config, caches);
         // Quick checks come before the slow work.
         config.files().try_for_each(check_regular)?;
+        let mut validation = HashSet::new();
         if config.has_validation_corpus() {
-            for pair in config.valid.read(config.validation_options())? {
-                pair?;
+            for (index, pair) in config.valid.read(config.validation_options())?.enumerate() {
+                let pair = pair?;
+                if index < eval_size {
+                    validation.insert(pair);
+                }
             }
         }
         // The folder of caches is locked and unlocked again, to find out whether it can be written.
         drop(lock(&caches)?);
         let held_out = HeldOut::of(config)?;
         let fingerprints = Fingerprints::of(config)?;
-        if fingerprints.are_same() {
-            let file = config.valid.source.display();
-            notes::warn(&format!(
-                "{file}: the pairs for validation are those of training, too"
-            ));
+        let mut pairs = held_out.as_ref().map_or(0, |chosen| chosen.of);
+        if config.has_validation_corpus() {
+            let (file, all) = (config.valid.source.display(), validation.len());
+            for pair in config.train.read(config.read_options())? {
+                pairs += 1;
+                validation.remove(&pair?);
+            }
+            let shared = all - validation.len();
+            // Short pairs may be in both by chance.
+            if shared > all / 100 {
+                let of = format!("{file}: {} of {}", grouped(shared), grouped(all));
+                let what = "different pairs for validation are pairs of training, too";
+                notes::warn(&format!("{of} {what}"));
+            }
+        }
+        if pairs == 0 {
+            return Err(wrong(&config.train.source, "has no pair with text on both sides").into());
         }
         // The settings may be those of an earlier run.
         if let Err(error) = fingerprints.check(config) {
