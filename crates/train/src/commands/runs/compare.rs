@@ -117,7 +117,8 @@ fn value(group: &[&RunData], path: &str) -> Value {
     let mut corpora = DATA_HASHES.iter().zip(["train", "valid"]);
     let corpus = corpora.find(|(hash, _)| **hash == path);
     let file = corpus.and_then(|(_, corpus)| run.config["data"][corpus]["source"].as_str());
-    match (file, value.as_str()) {
+    // Without a validation corpus, there is no file.
+    match (file.filter(|file| !file.is_empty()), value.as_str()) {
         (Some(file), Some(hash)) => {
             let name = Path::new(file).file_name().unwrap_or_default();
             format!("{} {hash}", name.to_string_lossy()).into()
