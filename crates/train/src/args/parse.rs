@@ -107,11 +107,12 @@ pub fn assignment(
 /// Description of a setting and its value.
 pub const SETTING: &str = "PATH=VALUE, such as optimization.optimizer.beta_2=0.99";
 
-/// Returns a parser of paths that `config.json` records, which must be valid UTF-8.
+/// Returns a parser of paths that `config.json` records, which must be valid UTF-8 and not empty.
 pub fn recorded_path() -> impl TypedValueParser<Value = String> {
-    OsStringValueParser::new().try_map(|path| {
-        let wrong = |_| "must be valid UTF-8, because config.json records it";
-        path.into_string().map_err(wrong)
+    OsStringValueParser::new().try_map(|path| match path.into_string() {
+        Ok(path) if path.is_empty() => Err("must not be empty"),
+        Ok(path) => Ok(path),
+        Err(_) => Err("must be valid UTF-8, because config.json records it"),
     })
 }
 

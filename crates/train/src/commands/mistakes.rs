@@ -8,6 +8,7 @@ use training::config::RunConfig;
 use training::error::shortened;
 
 use super::cli::{Cli, complete};
+use crate::terminal::output::visible;
 
 /// Names of flags in other programs, without leading dashes, and the flags of `train`.
 const FLAGS: &[(&str, &str)] = &[
@@ -26,8 +27,14 @@ const FLAGS: &[(&str, &str)] = &[
     ("fp16", "--precision f16"),
     ("bf16", "--precision bf16"),
     ("wandb", "--tensorboard"),
+    ("source", "--train-source"),
     ("output-dir", "--run-dir"),
+    ("output", "--run-dir"),
+    ("output", "--hypotheses"),
+    ("out", "--output"),
+    ("lang", "--source-lang or --target-lang"),
     ("max-tokens", "--batch-tokens"),
+    ("max-tokens", "--max-length"),
     ("num-beams", "--beam"),
     ("beam-size", "--beam"),
     ("device", "--backend"),
@@ -48,8 +55,13 @@ const COMMANDS: &[(&str, &str)] = &[
 /// Describes a mistake in a command line in one line: the mistake, a suggestion if there is one,
 /// and the help command to run. `words` is the command line without the program's name.
 pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
+    // clap would leave out control characters.
+    let shown = |word: &OsString| visible(&word.to_string_lossy()).into();
+    let words: Vec<OsString> = words.iter().map(shown).collect();
+    let again = Cli::parse_words(&words).err();
+    let error = again.as_ref().unwrap_or(error);
     let cli = Cli::command();
-    let (words, name) = complete(words);
+    let (words, name) = complete(&words);
     let command = name.and_then(|name| cli.find_subcommand(name));
     let of = |command: &clap::Command| format!("train {} --help", command.get_name());
     let help = command.map_or("train --help".into(), of);
@@ -92,7 +104,8 @@ fn hint(
             if RunConfig::of_task(given).is_some() && is("fit") {
                 return Some(format!("use --task {given}"));
             }
-            context(error, ContextKind::SuggestedArg).map(|it| format!("similar: {it}"))
+            let similar = context(error, ContextKind::SuggestedArg)?;
+            is_near(given, similar).then(|| format!("similar: {similar}"))
         }
         ErrorKind::InvalidSubcommand => {
             let given = context(error, ContextKind::InvalidSubcommand)?.to_lowercase();
@@ -126,8 +139,8 @@ fn hint(
 }
 
 /// Returns the flag of the command that differs from the unknown flag `given` only in case, in its
-/// leading dashes, or in `_` or `.` for `-`, or else the one that corresponds to this flag of
-/// another program; `None` if there is none.
+/// leading dashes, or in `_` or `.` for `-`, or else the command of this name, or the flag that
+/// corresponds to this one of another program; `None` if there is none.
 fn known_flag(
     given: &str,
     cli: &Command,
@@ -151,9 +164,21 @@ fn known_flag(
     if is_known(&ours) {
         return Some(ours);
     }
-    let (_, flag) = FLAGS.iter().find(|(known, _)| *known == name)?;
-    let is_ours = is_known(flag.split(' ').next().unwrap_or(flag));
-    is_ours.then(|| (*flag).into())
+    if cli.find_subcommand(&name).is_some() {
+        return Some(format!("`train {name}`"));
+    }
+    let is_ours = |flag: &str| is_known(flag.split(' ').next().unwrap_or(flag));
+    let mut flags = FLAGS.iter();
+    let found = flags.find(|(known, flag)| *known == name && is_ours(flag));
+    found.map(|(_, flag)| (*flag).into())
+}
+
+/// Returns whether an unknown flag is likely to mean `flag`: at most a third of the letters differ, or
+/// one name is the beginning or the end of the other.
+fn is_near(given: &str, flag: &str) -> bool {
+    let [given, flag] = [given, flag].map(|flag| flag.trim_start_matches('-'));
+    let is_part = flag.starts_with(given) || flag.ends_with(given) || given.starts_with(flag);
+    is_part || strsim::damerau_levenshtein(given, flag) <= flag.len() / 3
 }
 
 fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {

@@ -7,7 +7,7 @@ use std::process::Command;
 use super::task::COPY;
 use super::{
     Folder, all_rejected, assert_has, fails, fails_after_notes, json, metrics, notes, output,
-    parsed, rejected, rows, run, succeed, text, train,
+    parsed, refused, rejected, rows, run, succeed, text, train,
 };
 
 /// Returns the help of a command on a terminal with `columns` columns.
@@ -96,6 +96,14 @@ generate x --max-tokens 4 | --max-length | see `train generate --help`
 eval x --beam-size 4 | use --beam
 translate x | use `train generate` | see `train --help`
 --stepz 4 | similar: --steps | see `train fit --help`
+--vocab 4 | similar: --vocab-size
+--output x | '--output' found; use --run-dir; see
+eval x --output y | '--output' found; use --hypotheses; see
+--out x | '--out' found; see
+generate x --out y | '--out' found; use --output; see
+--resume x | '--resume' found; use `train resume`; see
+--lang de | '--lang' found; use --source-lang or --target-lang; see
+export x --format y | '--format' found; see
 copy | use `train --task copy`
 resume x --learning-rate 1 | a resumed run keeps its settings | train fit --learning-rate
 ";
@@ -114,6 +122,8 @@ fn paths_that_no_configuration_can_record_are_rejected() {
         command.args(["--task", "text", "--set", "seed=2", flag]);
         let output = command.arg(path).output().unwrap();
         fails(&output, 2, &[flag, "must be valid UTF-8"]);
+        let empty = ["--task", "text", flag, ""];
+        refused(folder, &empty, &[flag, "must not be empty"]);
     }
 }
 
@@ -143,7 +153,9 @@ help nothing | unrecognized subcommand | nothing
 --task text --train x.tsv --d-model 42 --heads 5 | --heads 5: must be a divisor
 --task text --train x.tsv --set model.norm=rms --set model.norm_variance=unbiased | model.norm_variance unbiased: must be biased
 ";
-    all_rejected(&Folder::new(), "", table);
+    let folder = &Folder::new();
+    all_rejected(folder, "", table);
+    refused(folder, &["\u{1b}[31mx"], &["subcommand '\\u001b[31mx'"]);
 }
 
 #[test]
