@@ -22,7 +22,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use hound::{SampleFormat, WavReader};
 use realfft::RealFftPlanner;
 use tokenizers::Tokenizer;
-use transformer::generate::LengthPenalty;
+use transformer::generate::{LengthPenalty, Method};
 use transformer::weights::{
     Imported, Layout, ModelFolder, Parameters, WeightsError, read_generation, with_parameters,
 };
@@ -220,7 +220,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     if let Some(width) = option("--beam=") {
-        defaults.beam = Some((width.parse()?, LengthPenalty::Power { alpha: 1.0 }));
+        defaults.method = Method::Beam {
+            width: width.parse()?,
+            length_penalty: LengthPenalty::Power { alpha: 1.0 },
+        };
     }
     // The start token takes one of the decoder's positions.
     let positions = model.decoder.max_len().expect("positions are learned");

@@ -117,9 +117,11 @@ fn check_language_model(decoder: &Decoder, about: &Value) {
     assert!(penalised.len() > 20);
     for case in penalised {
         let ids = |name: &str| -> Vec<u32> { from_value(case[name].clone()).unwrap() };
+        let ends = ids("eos");
         let config = GenerateConfig::new(32)
             .with_max_new_tokens(Some(9))
-            .with_eos_id(Some(from_value(case["eos"].clone()).unwrap()))
+            .with_eos_id(Some(ends[0]))
+            .with_stop_ids(ends[1..].to_vec())
             .with_early_stopping(EarlyStopping::Heuristic)
             .with_method(Method::Beam {
                 width: 3,
@@ -436,7 +438,10 @@ fn whisper_generates_what_transformers_generates() {
     let decoder = imported.decoder(&Device::flex()).unwrap();
     let prompts = [&defaults.prefix, &defaults.prefix].map(Vec::clone);
     for width in [1, 3] {
-        defaults.beam = Some((width, LengthPenalty::Power { alpha: 1.0 }));
+        defaults.method = Method::Beam {
+            width,
+            length_penalty: LengthPenalty::Power { alpha: 1.0 },
+        };
         let config = defaults.config(31);
         let found = decoder.complete(&memory, &prompts, &config).unwrap();
         let found: Vec<_> = (found.iter())

@@ -148,15 +148,24 @@ impl GenerateArgs {
         }
         // Without `--beam`, the beam width may come from the model, which is not loaded yet. This
         // check assumes that the model has a beam, so it rejects no flag that the model may allow.
-        self.method(Some((1, LengthPenalty::None))).map(|_| ())
+        let (width, length_penalty) = (1, LengthPenalty::None);
+        self.method(Method::Beam {
+            width,
+            length_penalty,
+        })?;
+        Ok(())
     }
 
-    /// Returns the decoding method of the flags. `default` is the beam width and the length penalty
-    /// that come with the model.
-    fn method(&self, default: Option<(usize, LengthPenalty)>) -> Result<Method, UsageError> {
+    /// Returns the decoding method of the flags. `default` is the method that comes with the model.
+    fn method(&self, default: Method) -> Result<Method, UsageError> {
         if !self.sample {
             // `--stream` prints tokens one by one, which a beam search cannot do.
-            return self.beam.method_or(default.filter(|_| !self.stream));
+            let is_greedy = self.stream && matches!(default, Method::Beam { .. });
+            return if is_greedy {
+                Ok(Method::Greedy)
+            } else {
+                self.beam.method_or(default)
+            };
         }
         Ok(Method::Sample {
             temperature: self.temperature.unwrap_or(1.0),
@@ -195,7 +204,7 @@ impl GenerateArgs {
             "must be at least the model's own minimum ({least}); --min-length gives another"
         );
         reject("--max-length", too_short, &expected)?;
-        config.method = self.method(defaults.beam)?;
+        config.method = self.method(defaults.method)?;
         config.forbidden.extend(self.forbidden(dataset)?);
         set(&mut config.min_length, self.min_length);
         set(&mut config.n_best, self.n_best);

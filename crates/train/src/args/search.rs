@@ -37,13 +37,24 @@ pub struct BeamArgs {
 
 impl BeamArgs {
     /// Returns a beam search if the flags or the model ask for one, else greedy decoding. A width or
-    /// a length penalty that is not given comes from `default`, which comes with the model.
+    /// a length penalty that is not given comes from `default`, which comes with the model, as do samples
+    /// if no flag asks for a beam.
     ///
     /// # Errors
     ///
     /// Flags that cannot be combined.
-    pub fn method_or(&self, default: Option<(usize, LengthPenalty)>) -> Result<Method, UsageError> {
+    pub fn method_or(&self, default: Method) -> Result<Method, UsageError> {
         let (name, alpha) = (self.length_penalty.map(name_of), self.alpha);
+        let default = match default {
+            Method::Sample { .. } if self.beam.is_none() && name.is_none() && alpha.is_none() => {
+                return Ok(default);
+            }
+            Method::Beam {
+                width,
+                length_penalty,
+            } => Some((width, length_penalty)),
+            _ => None,
+        };
         let width = self.beam.or(default.map(|(width, _)| width));
         needs("--length-penalty", name, "--beam", width.is_some())?;
         needs("--alpha", alpha, "--beam", width.is_some())?;

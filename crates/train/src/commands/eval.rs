@@ -45,7 +45,7 @@ struct Evaluation {
 pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
     let mut by_length = args.lengths.config()?;
     let trained = load(&args.trained, None, args.int8, group)?;
-    let method = args.beam.method_or(trained.run.dataset.search().beam)?;
+    let method = args.beam.method_or(trained.run.dataset.search().method)?;
     if let (DataConfig::Text(config), None) = (&trained.run.config.data, &by_length) {
         let expected = "is not a split of a text run; name a test set with --source and --target, or with --pairs";
         let missing = args.split.filter(|&split| split == Split::Test);

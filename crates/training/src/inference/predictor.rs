@@ -245,7 +245,7 @@ impl<'a> Predictor<'a> {
             let Some(token) = step.map_err(wrong)?.first().map(|row| row.token) else {
                 continue;
             };
-            if Some(token) == config.eos_id {
+            if config.is_end(token) {
                 continue;
             }
             target.push(token);

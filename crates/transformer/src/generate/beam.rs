@@ -1,5 +1,6 @@
 //! One step of beam search for one source (paper, section 6.1).
 
+use super::config::GenerateConfig;
 use super::row::Row;
 use super::top::Top;
 
@@ -16,9 +17,9 @@ pub(super) struct Continuation {
 /// The best continuations of one source's rows. Both lists are sorted from best to worst.
 #[derive(Debug, Default)]
 pub(super) struct Continuations {
-    /// Continuations whose token is the end symbol.
+    /// Continuations whose token is an end symbol.
     pub ended: Vec<Continuation>,
-    /// Continuations whose token is not the end symbol.
+    /// Continuations whose token is not an end symbol.
     pub continuing: Vec<Continuation>,
 }
 
@@ -28,7 +29,8 @@ impl Continuations {
     }
 }
 
-/// Chooses the best continuations of one source's rows.
+/// Chooses the best continuations of one source's rows by the settings of `config`, whose beam has the
+/// width `width`.
 ///
 /// `logits` holds `vocab_size` logits per row, to which the constraints are already applied.
 /// `normalizer` returns what to subtract from a row's logits: their log-sum-exp, or 0 if they are
@@ -40,12 +42,11 @@ pub(super) fn choose(
     logits: &[f32],
     vocab_size: usize,
     width: usize,
-    eos_id: Option<u32>,
+    config: &GenerateConfig,
     normalizer: impl Fn(&[f32]) -> f64,
 ) -> Continuations {
-    // At most one candidate per row is an end symbol, so `width` candidates remain for
-    // `continuing`.
-    let mut top = Top::new(width + rows.len());
+    // However many candidates are end symbols, `width` others remain for `continuing`.
+    let mut top = Top::new(width + rows.len() * config.end_ids().count());
     let mut normalizers = Vec::with_capacity(rows.len());
     for (index, (row, logits)) in rows.iter().zip(logits.chunks(vocab_size)).enumerate() {
         let normalizer = normalizer(logits);
@@ -60,7 +61,7 @@ pub(super) fn choose(
             token: candidate.token,
             log_probability: (f64::from(logit) - normalizers[candidate.row]) as f32,
         };
-        if Some(candidate.token) == eos_id {
+        if config.is_end(candidate.token) {
             if rank < width {
                 continuations.ended.push(continuation);
             }

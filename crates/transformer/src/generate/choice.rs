@@ -71,7 +71,7 @@ impl Chooser<'_> {
                     logits,
                     self.vocab_size,
                     width,
-                    config.eos_id,
+                    config,
                     norm,
                 ))
             }

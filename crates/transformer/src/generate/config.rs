@@ -150,6 +150,10 @@ pub struct GenerateConfig {
     /// Id of the end symbol, the token that ends a target. With `None`, the default, targets end at
     /// their maximum length, or earlier if every next token is banned.
     pub eos_id: Option<u32>,
+    /// Ids of further symbols that end a target as `eos_id` does, such as the end of a turn of a chat
+    /// model, whose `eos_token_id` is a list in Hugging Face transformers. None of them is forced.
+    #[config(default = "Vec::new()")]
+    pub stop_ids: Vec<u32>,
     /// Maximum number of tokens in a target, including the end symbol. It must not exceed the model's
     /// `max_len`, which limits targets anyway if `max_new_tokens` is given.
     pub max_length: usize,
@@ -320,6 +324,16 @@ impl GenerateConfig {
             Method::Sample { .. } => self.n_best,
             Method::Beam { width, .. } => width,
         }
+    }
+
+    /// Returns the symbols that end a target.
+    pub(super) fn end_ids(&self) -> impl Iterator<Item = u32> {
+        self.eos_id.into_iter().chain(self.stop_ids.iter().copied())
+    }
+
+    /// Returns whether a token ends a target: whether it is `eos_id` or one of `stop_ids`.
+    pub fn is_end(&self, token: u32) -> bool {
+        self.end_ids().any(|id| id == token)
     }
 
     /// Returns the number of hypotheses that are kept for a source until its search ends.

@@ -30,17 +30,17 @@ pub(super) fn constrain(
     for &token in forbidden {
         logits[token as usize] = f32::NEG_INFINITY;
     }
-    if let Some(eos) = config.eos_id
-        && target.len() < config.min_length
-    {
-        logits[eos as usize] = f32::NEG_INFINITY;
+    if target.len() < config.min_length {
+        for id in config.end_ids() {
+            logits[id as usize] = f32::NEG_INFINITY;
+        }
     }
 }
 
 /// Bans the tokens that would repeat an n-gram of the target. The begin symbol counts as the
 /// target's first token.
 ///
-/// This ban never applies to the end symbol, even if it is also the begin symbol or occurs in a
+/// This ban never applies to an end symbol, even if it is also the begin symbol or occurs in a
 /// forced prefix.
 fn ban_repeated(logits: &mut [f32], target: &[u32], config: &GenerateConfig) {
     let n = config.no_repeat_ngram;
@@ -56,7 +56,7 @@ fn ban_repeated(logits: &mut [f32], target: &[u32], config: &GenerateConfig) {
     let last = &tokens[tokens.len() - (n - 1)..];
     for ngram in tokens.windows(n) {
         let token = ngram[n - 1];
-        if ngram[..n - 1] == *last && Some(token) != config.eos_id {
+        if ngram[..n - 1] == *last && !config.is_end(token) {
             logits[token as usize] = f32::NEG_INFINITY;
         }
     }

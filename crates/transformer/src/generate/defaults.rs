@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::config::{EarlyStopping, GenerateConfig, LengthPenalty, Method};
+use super::config::{EarlyStopping, GenerateConfig, Method};
 
 /// Default generation settings of a model or a data set, such as those in a Hugging Face folder.
 ///
@@ -24,8 +24,10 @@ pub struct GenerateDefaults {
     pub bos_id: Option<u32>,
     /// Id of the end symbol; `None` if targets have none.
     pub eos_id: Option<u32>,
-    /// Beam width and length penalty; `None` or a width of 1 for greedy decoding.
-    pub beam: Option<(usize, LengthPenalty)>,
+    /// Ids of further symbols that end a target.
+    pub stop_ids: Vec<u32>,
+    /// Decoding method. A beam of width 1 decodes greedily.
+    pub method: Method,
     /// Token ids with which every target begins.
     pub prefix: Vec<u32>,
     /// Whether the length penalty counts the tokens of `prefix`.
@@ -58,7 +60,8 @@ impl GenerateDefaults {
         Self {
             bos_id: bos_id.into(),
             eos_id,
-            beam: None,
+            stop_ids: Vec::new(),
+            method: Method::Greedy,
             prefix: Vec::new(),
             count_prefix: true,
             forbidden: Vec::new(),
@@ -77,16 +80,14 @@ impl GenerateDefaults {
     /// Returns the settings of a generation. Targets have at most `max_length` tokens, unless the
     /// field `max_length` says otherwise.
     pub fn config(&self, max_length: usize) -> GenerateConfig {
-        let method = match self.beam {
-            None | Some((1, _)) => Method::Greedy,
-            Some((width, length_penalty)) => Method::Beam {
-                width,
-                length_penalty,
-            },
+        let method = match self.method {
+            Method::Beam { width: 1, .. } => Method::Greedy,
+            method => method,
         };
         GenerateConfig::new(self.max_length.unwrap_or(max_length))
             .with_bos_id(self.bos_id)
             .with_eos_id(self.eos_id)
+            .with_stop_ids(self.stop_ids.clone())
             .with_method(method)
             .with_min_length(self.min_length)
             .with_max_new_tokens(self.max_new_tokens)

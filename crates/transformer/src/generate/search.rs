@@ -84,6 +84,7 @@ impl<M: Autoregressive> Search<M> {
         }
         let forbidden: HashSet<u32> = config.forbidden.iter().copied().collect();
         for (field, ids) in [
+            ("stop_ids", &config.stop_ids),
             ("forbidden", &config.forbidden),
             ("forbidden_first", &config.forbidden_first),
         ] {
@@ -199,7 +200,7 @@ impl<M: Autoregressive> Search<M> {
                 for (row, continuation) in each {
                     match continuation {
                         None => self.record_unfinished(row),
-                        Some(next) if Some(next.token) == self.config.eos_id => {
+                        Some(next) if self.config.is_end(next.token) => {
                             self.end(begin, row, &next);
                         }
                         Some(next) => self.extend(begin, &row, &next),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::generate::{EarlyStopping, GenerateDefaults, LengthPenalty};
+use crate::generate::{EarlyStopping, GenerateDefaults, LengthPenalty, Method};
 use crate::weights::error::WeightsError;
 use crate::weights::fields::Fields;
 use crate::weights::json::{CONFIG, is_empty};
@@ -17,7 +17,7 @@ const GENERATION: &str = "generation_config.json";
 /// Maximum width of a beam. A wider one is probably a mistake.
 const MAX_WIDTH: usize = 1024;
 
-/// Settings that are ignored. They concern sampling, padding, the way of computation and its
+/// Settings that are ignored. They concern padding, the way of computation and its
 /// maximum time, further results, timestamps of speech, tasks, or the file itself.
 const NEUTRAL: &[&str] = &[
     "_from_model_config",
@@ -30,7 +30,6 @@ const NEUTRAL: &[&str] = &[
     "max_initial_timestamp_index",
     "max_matching_ngram_size",
     "max_time",
-    "min_p",
     "num_assistant_tokens",
     "num_assistant_tokens_schedule",
     "output_attentions",
@@ -43,12 +42,7 @@ const NEUTRAL: &[&str] = &[
     "remove_invalid_values",
     "return_dict_in_generate",
     "task_specific_params",
-    "temperature",
-    "top_h",
-    "top_k",
-    "top_p",
     "transformers_version",
-    "typical_p",
     "use_cache",
 ];
 
@@ -70,7 +64,6 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
 /// rejected in the `config.json`, where other unknown names are settings of the model.
 const UNSUPPORTED: &[&str] = &[
     "constraints",
-    "do_sample",
     "exponential_decay_length_penalty",
     "force_words_ids",
     "sequence_bias",
@@ -157,11 +150,9 @@ fn read(
         None => Some(fields.required("decoder_start_token_id")?),
         found => found,
     };
-    let eos_id = match fields.ids("eos_token_id")?[..] {
-        [] => None,
-        [id] => Some(id),
-        ref ids => return Err(fields.refuse("eos_token_id", &json!(ids), &"one token")),
-    };
+    // `transformers` ends a target with any of them. The first is the one that may be forced.
+    let end_ids = fields.ids("eos_token_id")?;
+    let eos_id = end_ids.first().copied();
     let forced_last = fields.ids("forced_eos_token_id")?;
     if forced_last.iter().any(|&id| Some(id) != eos_id) {
         let name = "forced_eos_token_id";
@@ -175,15 +166,15 @@ fn read(
     let mut bad_words = Vec::new();
     for word in words.unwrap_or_default() {
         match word[..] {
-            // The library `transformers` skips the end symbol among them.
-            [id] if Some(id) == eos_id => {}
+            // The library `transformers` skips end symbols among them.
+            [id] if end_ids.contains(&id) => {}
             [id] => bad_words.push(id),
             _ => return Err(fields.refuse("bad_words_ids", &json!(word), &"one token a word")),
         }
     }
     for (name, ids) in [
         ("decoder_start_token_id", start_id.as_slice()),
-        ("eos_token_id", eos_id.as_slice()),
+        ("eos_token_id", &end_ids),
         ("forced_bos_token_id", forced_first.as_slice()),
         ("forced_decoder_ids", &speech),
         ("suppress_tokens", &suppressed),
@@ -194,15 +185,7 @@ fn read(
             return Err(fields.refuse(name, id, &format!("a token below {size}")));
         }
     }
-    let width: usize = fields.optional("num_beams")?.unwrap_or(1);
-    if !(1..=MAX_WIDTH).contains(&width) {
-        let expected = format!("at least 1 and at most {MAX_WIDTH}");
-        return Err(fields.refuse("num_beams", &width, &expected));
-    }
-    let alpha: f64 = fields.optional("length_penalty")?.unwrap_or(1.0);
-    if !(0.0..=10.0).contains(&alpha) {
-        return Err(fields.refuse("length_penalty", &alpha, &"a number from 0 to 10"));
-    }
+    let method = read_method(fields)?;
     let early_stopping: Option<Value> = fields.optional("early_stopping")?;
     let early_stopping = match early_stopping.unwrap_or(json!(false)) {
         Value::Bool(false) => EarlyStopping::Heuristic,
@@ -223,7 +206,7 @@ fn read(
     }
     // The library `transformers` counts the start token as a token of the target. If the start
     // token is also the end token, avoiding repetitions would keep targets from ending.
-    if start_id.is_some() && eos_id == start_id {
+    if start_id.is_some_and(|id| end_ids.contains(&id)) {
         let model = "for a model whose start token is its end token";
         if penalty != 1.0 {
             return Err(fields.refuse("repetition_penalty", &penalty, &format!("1 {model}")));
@@ -256,7 +239,8 @@ fn read(
         return Err(fields.refuse("min_length", &(least + begin), &expected));
     }
     Ok(GenerateDefaults {
-        beam: Some((width, LengthPenalty::Power { alpha })),
+        stop_ids: end_ids.into_iter().skip(1).collect(),
+        method,
         // Whisper's tokens before a text are given to the decoder, and not forced.
         count_prefix: speech.is_empty(),
         prefix: forced_first.into_iter().chain(speech).collect(),
@@ -271,6 +255,63 @@ fn read(
         force_end: !forced_last.is_empty(),
         normalize_first: !renormalizes,
         ..GenerateDefaults::new(start_id, eos_id)
+    })
+}
+
+/// Takes the decoding method: a sample, or a beam, which decodes greedily if its width is 1.
+fn read_method(fields: &mut Fields) -> Result<Method, WeightsError> {
+    let width: usize = fields.optional("num_beams")?.unwrap_or(1);
+    if !(1..=MAX_WIDTH).contains(&width) {
+        let expected = format!("at least 1 and at most {MAX_WIDTH}");
+        return Err(fields.refuse("num_beams", &width, &expected));
+    }
+    let alpha: f64 = fields.optional("length_penalty")?.unwrap_or(1.0);
+    if !(0.0..=10.0).contains(&alpha) {
+        return Err(fields.refuse("length_penalty", &alpha, &"a number from 0 to 10"));
+    }
+    let is_sample = fields.optional("do_sample")?.unwrap_or(false);
+    let temperature: Option<f64> = fields.optional("temperature")?;
+    let top_k: Option<usize> = fields.optional("top_k")?;
+    let top_p: Option<f64> = fields.optional("top_p")?;
+    let others = [("min_p", 0.0), ("top_h", 1.0), ("typical_p", 1.0)];
+    for (name, neutral) in others {
+        let value: Option<f64> = fields.optional(name)?;
+        if let Some(value) = value.filter(|value| is_sample && *value != neutral) {
+            return Err(fields.refuse(name, &value, &format!("{neutral} with do_sample true")));
+        }
+    }
+    if !is_sample {
+        let length_penalty = LengthPenalty::Power { alpha };
+        return Ok(Method::Beam {
+            width,
+            length_penalty,
+        });
+    }
+    if width > 1 {
+        return Err(fields.refuse("num_beams", &width, &"1 with do_sample true"));
+    }
+    let temperature = temperature.unwrap_or(1.0);
+    if !(temperature > 0.0 && temperature.is_finite()) {
+        return Err(fields.refuse(
+            "temperature",
+            &temperature,
+            &"a positive number with do_sample true",
+        ));
+    }
+    if let Some(p) = top_p.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
+        return Err(fields.refuse(
+            "top_p",
+            &p,
+            &"a number above 0 and at most 1 with do_sample true",
+        ));
+    }
+    Ok(Method::Sample {
+        temperature,
+        // The default of `transformers`, where 0 is no limit.
+        top_k: Some(top_k.unwrap_or(50)).filter(|&k| k > 0),
+        top_p: top_p.filter(|&p| p < 1.0),
+        seed: 0,
+        first_source: 0,
     })
 }
 
@@ -330,18 +371,42 @@ pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value
     let mut set = |name: &str, value: Value| fields.insert(name.into(), value);
     set("decoder_start_token_id", defaults.bos_id.into());
     if let Some(eos_id) = defaults.eos_id {
-        set("eos_token_id", eos_id.into());
+        let ids: Vec<u32> = [&[eos_id], &*defaults.stop_ids].concat();
+        set(
+            "eos_token_id",
+            if ids.len() == 1 {
+                eos_id.into()
+            } else {
+                json!(ids)
+            },
+        );
         if defaults.force_end {
             set("forced_eos_token_id", eos_id.into());
         }
     }
-    // Without these settings of a beam, the file is that of a model that was not read from a folder.
-    let Some((width, penalty)) = defaults.beam else {
-        return fields;
-    };
-    set("num_beams", width.into());
-    if let LengthPenalty::Power { alpha } = penalty {
-        set("length_penalty", alpha.into());
+    match defaults.method {
+        // The file is that of a model that was not read from a folder.
+        Method::Greedy => return fields,
+        Method::Beam {
+            width,
+            length_penalty,
+        } => {
+            set("num_beams", width.into());
+            if let LengthPenalty::Power { alpha } = length_penalty {
+                set("length_penalty", alpha.into());
+            }
+        }
+        Method::Sample {
+            temperature,
+            top_k,
+            top_p,
+            ..
+        } => {
+            set("do_sample", true.into());
+            set("temperature", temperature.into());
+            set("top_k", top_k.unwrap_or(0).into());
+            set("top_p", top_p.unwrap_or(1.0).into());
+        }
     }
     match &defaults.prefix[..] {
         [] => {}
