@@ -148,12 +148,12 @@ fn damaged_matrices_are_named() {
     let f32 = FileDtype::F32;
     for (integers, scales, dtype, expected) in [
         (&[1, 2, 3, -128][..], Some((good, &[1, 2][..])), f32, "-128"),
-        (&[1; 4], None, f32, "w_1.weight.scales"),
+        (&[1; 4], None, f32, "is i8, but must be f32"),
         (
             &[1; 4],
             Some((good, &[1, 2])),
             FileDtype::I32,
-            "is i32, but must be f32",
+            "i8 with scales in f32",
         ),
         (&[1; 4], Some((good, &[2])), f32, "shape [2]"),
         (&[1; 6], Some((good, &[2, 1])), f32, "shape [2, 1]"),

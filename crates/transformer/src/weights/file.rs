@@ -16,7 +16,7 @@ use super::header::{ForeignObject, INT8, TensorInfo};
 use super::int8::dequantize;
 #[cfg(feature = "pytorch")]
 use super::pytorch::PyTorchFile;
-use super::safetensors::{CHUNK, SafetensorsFile};
+use super::safetensors::{Bytes, CHUNK, SafetensorsFile};
 
 /// An open file of weights.
 #[derive(Debug)]
@@ -31,13 +31,19 @@ pub struct WeightsFile {
     later: BTreeMap<String, usize>,
 }
 
-/// A file on the disk that holds all or some of the tensors.
+/// A file that holds all or some of the tensors.
 #[derive(Debug)]
 struct Shard {
     source: Source,
-    path: PathBuf,
-    /// Length and modification time of the file when it was opened.
-    stamp: Stamp,
+    /// The path of a file on the disk, and its length and modification time when it was opened.
+    place: Option<(PathBuf, Stamp)>,
+}
+
+impl Shard {
+    fn file_name(&self) -> Option<String> {
+        let (path, _) = self.place.as_ref()?;
+        Some(path.file_name()?.to_string_lossy().into_owned())
+    }
 }
 
 /// Length of a file in bytes, and its modification time; `None` if the system does not provide it.
@@ -49,7 +55,7 @@ fn stamp(about: &Metadata) -> Stamp {
 
 #[derive(Debug)]
 enum Source {
-    Safetensors(SafetensorsFile),
+    Safetensors(SafetensorsFile<'static>),
     #[cfg(feature = "pytorch")]
     PyTorch(PyTorchFile),
 }
@@ -88,14 +94,44 @@ impl WeightsFile {
             .first_chunk()
             .map(|length| u64::from_le_bytes(*length));
         let is_plausible = length.is_none_or(|length| length < about.len());
-        let opened = SafetensorsFile::open(file, about.len());
-        let (source, tensors, metadata) = opened.map_err(|error| match error {
+        let mut opened = Self::safetensors(Bytes::Disk(file)).map_err(|error| match error {
             WeightsError::NotSafetensors(what) if !is_plausible => {
                 let formats = "a PyTorch checkpoint nor a whole safetensors file";
                 WeightsError::File(format!("is neither {formats} ({what})"))
             }
             error => error,
         })?;
+        opened.shards[0].place = Some((path.into(), stamp(&about)));
+        Ok(opened)
+    }
+
+    /// Opens a safetensors file that is in memory, such as one of a program that has no files, or
+    /// that includes its weights.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    /// use transformer::weights::{WeightsFile, import, metadata, parameters, to_bytes_with};
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+    /// let model = config.init_seeded(1, &Device::flex())?;
+    /// let bytes = to_bytes_with(&parameters(&model), Default::default(), &metadata(&config))?;
+    ///
+    /// let imported = import(&WeightsFile::from_bytes(bytes)?, &Default::default())?;
+    /// let same = imported.transformer(&Device::flex())?;
+    /// assert_eq!(parameters(&same), parameters(&model));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The bytes are not a safetensors file, or are truncated.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Result<Self, WeightsError> {
+        Self::safetensors(Bytes::Memory(bytes.into().into()))
+    }
+
+    fn safetensors(bytes: Bytes<'static>) -> Result<Self, WeightsError> {
+        let (source, tensors, metadata) = SafetensorsFile::open(bytes)?;
         Ok(Self {
             tensors,
             metadata,
@@ -103,8 +139,7 @@ impl WeightsFile {
             format: "safetensors",
             shards: vec![Shard {
                 source: Source::Safetensors(source),
-                path: path.into(),
-                stamp: stamp(&about),
+                place: None,
             }],
             later: BTreeMap::new(),
         })
@@ -133,7 +168,7 @@ impl WeightsFile {
             let index = whole.shards.len();
             for (tensor, info) in opened.tensors {
                 if whole.tensors.contains_key(&tensor) {
-                    let first = name(&whole.shard(&tensor).path);
+                    let first = whole.shard(&tensor).file_name().unwrap_or_default();
                     let what = format!("has tensor {tensor} twice, in {first} and {}", name(path));
                     return Err(WeightsError::File(what));
                 }
@@ -149,8 +184,7 @@ impl WeightsFile {
     /// Returns the name of the file that holds a tensor, or `None` for an unknown tensor.
     pub(super) fn file_name_of(&self, name: &str) -> Option<String> {
         self.tensors.get(name)?;
-        let file = self.shard(name).path.file_name()?;
-        Some(file.to_string_lossy().into_owned())
+        self.shard(name).file_name()
     }
 
     fn shard(&self, name: &str) -> &Shard {
@@ -168,8 +202,7 @@ impl WeightsFile {
             format,
             shards: vec![Shard {
                 source: Source::PyTorch(source),
-                path: path.into(),
-                stamp: stamp(about),
+                place: Some((path.into(), stamp(about))),
             }],
             later: BTreeMap::new(),
         })
@@ -186,8 +219,10 @@ impl WeightsFile {
     /// only then.
     pub(super) fn check_unchanged(&self) -> Result<(), WeightsError> {
         let is_same = |shard: &Shard| {
-            let about = std::fs::metadata(&shard.path);
-            about.is_ok_and(|about| stamp(&about) == shard.stamp)
+            let Some((path, opened)) = &shard.place else {
+                return true;
+            };
+            std::fs::metadata(path).is_ok_and(|about| stamp(&about) == *opened)
         };
         if self.shards.iter().all(is_same) {
             Ok(())

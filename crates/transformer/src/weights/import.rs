@@ -240,13 +240,11 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
 /// let model = config.init_seeded(1, &Device::flex())?;
 /// let tensors = export(&config, Contents::Model, &parameters(&model), Layout::TorchNn, true)?;
-/// let folder = tempfile::tempdir()?;
-/// let path = folder.path().join("model.safetensors");
-/// std::fs::write(&path, to_bytes_with(&tensors, Dtype::F32, &Default::default())?)?;
+/// let bytes = to_bytes_with(&tensors, Dtype::F32, &Default::default())?;
 ///
 /// // The shapes do not show the number of heads.
 /// let options = ImportOptions { n_heads: Some(2), ..Default::default() };
-/// let imported = import(&WeightsFile::open(&path)?, &options)?;
+/// let imported = import(&WeightsFile::from_bytes(bytes)?, &options)?;
 /// assert_eq!(imported.layout, Layout::TorchNn);
 /// assert_eq!(imported.config()?.n_encoder_layers, 6);
 /// let same = imported.transformer(&Device::flex())?;

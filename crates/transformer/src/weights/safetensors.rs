@@ -6,16 +6,14 @@ mod write;
 use std::collections::BTreeMap;
 use std::fs::File;
 
-use ::safetensors::tensor::{Dtype as FileDtype, SafeTensors, TensorView};
 use burn::tensor::TensorData;
 
 use super::element::{check_float, extend_f32};
 use super::error::WeightsError;
 use super::header::{INT8, TensorInfo};
-use super::int8::{self, scales_of};
 use super::parameters::Parameters;
 
-pub(super) use open::SafetensorsFile;
+pub(super) use open::{Bytes, SafetensorsFile};
 pub use write::{Dtype, to_bytes, to_bytes_with, write};
 
 /// Maximum number of bytes of a tensor that are read at a time, unless a single row is larger or
@@ -30,9 +28,22 @@ pub(super) const CHUNK: usize = 1 << 19;
 /// The file cannot be read, is not a safetensors file, is truncated, or has a tensor that is
 /// neither f32, f16, bf16 or f64, which become f32, nor a valid quantised matrix.
 pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
-    let io = |error: std::io::Error| WeightsError::io(&error);
-    let bytes = file.metadata().map_err(io)?.len();
-    let (file, tensors, _) = SafetensorsFile::open(file.try_clone().map_err(io)?, bytes)?;
+    let file = file.try_clone().map_err(|error| WeightsError::io(&error))?;
+    read_all(Bytes::Disk(file))
+}
+
+/// Reads the parameters from the bytes of a safetensors file.
+///
+/// # Errors
+///
+/// The bytes are not a safetensors file, are truncated, or have a tensor that is neither f32, f16,
+/// bf16 or f64, which become f32, nor a valid quantised matrix.
+pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
+    read_all(Bytes::Memory(bytes.into()))
+}
+
+fn read_all(bytes: Bytes<'_>) -> Result<Parameters, WeightsError> {
+    let (file, tensors, _) = SafetensorsFile::open(bytes)?;
     let mut parameters = Parameters::new();
     for (name, TensorInfo { dtype, shape, .. }) in tensors {
         let data = match dtype.as_str() {
@@ -52,67 +63,14 @@ pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
     Ok(parameters)
 }
 
-/// Reads the parameters from the bytes of a safetensors file.
-///
-/// # Errors
-///
-/// The bytes are not a safetensors file, are truncated, or have a tensor that is neither f32, f16,
-/// bf16 or f64, which become f32, nor a valid quantised matrix.
-pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
-    let file = SafeTensors::deserialize(bytes).map_err(self::file)?;
-    let mut views: BTreeMap<String, TensorView<'_>> = file.tensors().into_iter().collect();
-    let is_matrix = |(_, view): &(&String, &TensorView<'_>)| view.dtype() == FileDtype::I8;
-    let matrices: Vec<String> = views
-        .iter()
-        .filter(is_matrix)
-        .map(|(name, _)| name.clone())
-        .collect();
-    let mut parameters = Parameters::new();
-    for name in matrices {
-        let matrix = views
-            .remove(&name)
-            .expect("the names are those of the views");
-        let of_scales = scales_of(&name);
-        let scales = views.remove(&of_scales);
-        let scales = scales.ok_or_else(|| WeightsError::missing([&of_scales]))?;
-        if scales.dtype() != FileDtype::F32 {
-            return Err(WeightsError::Dtype {
-                name: of_scales,
-                dtype: format!("{:?}", scales.dtype()).to_lowercase(),
-                expected: "f32",
-            });
-        }
-        let (integers, shape) = (matrix.data().to_vec(), matrix.shape());
-        let data = int8::from_file(&name, integers, shape, scales.data(), scales.shape())?;
-        parameters.insert(name, data);
-    }
-    for (name, view) in views {
-        let dtype = format!("{:?}", view.dtype()).to_lowercase();
-        check_float(&name, &dtype)?;
-        let mut elements = Vec::new();
-        extend_f32(&mut elements, &dtype, view.data());
-        parameters.insert(name, TensorData::new(elements, view.shape().to_vec()));
-    }
-    Ok(parameters)
-}
-
 /// Reads the metadata from the bytes of a safetensors file.
 ///
 /// # Errors
 ///
 /// The bytes are not a safetensors file, or are truncated.
 pub fn metadata_of(bytes: &[u8]) -> Result<BTreeMap<String, String>, WeightsError> {
-    SafeTensors::deserialize(bytes).map_err(self::file)?;
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(self::file)?;
-    let metadata = header.metadata().iter().flatten();
-    Ok(metadata
-        .map(|(key, text)| (key.clone(), text.clone()))
-        .collect())
-}
-
-/// Converts an error of the `safetensors` crate.
-fn file(error: ::safetensors::SafeTensorError) -> WeightsError {
-    WeightsError::NotSafetensors(error.to_string())
+    let (.., metadata) = SafetensorsFile::open(Bytes::Memory(bytes.into()))?;
+    Ok(metadata)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! An open safetensors file, of which tensors are read on request.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -14,47 +15,80 @@ use crate::weights::int8::{self, scales_of};
 /// Maximum header length in bytes, the same as in the reader of the `safetensors` crate.
 const MAX_HEADER: u64 = 100_000_000;
 
+/// A file on the disk or in memory.
+#[derive(Debug)]
+pub(in crate::weights) enum Bytes<'a> {
+    Disk(File),
+    Memory(Cow<'a, [u8]>),
+}
+
+impl Bytes<'_> {
+    /// Returns the number of bytes.
+    fn len(&self) -> std::io::Result<u64> {
+        match self {
+            Self::Disk(file) => Ok(file.metadata()?.len()),
+            Self::Memory(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+
+    /// Fills `to` with the bytes that begin at `offset`.
+    fn read(&self, offset: u64, to: &mut [u8]) -> Result<(), WeightsError> {
+        let read = match self {
+            Self::Disk(file) => {
+                let mut file: &File = file;
+                file.seek(SeekFrom::Start(offset))
+                    .and_then(|_| file.read_exact(to))
+            }
+            Self::Memory(bytes) => {
+                let begin = usize::try_from(offset).ok();
+                let mut rest = begin.and_then(|begin| bytes.get(begin..)).unwrap_or(&[]);
+                rest.read_exact(to)
+            }
+        };
+        read.map_err(|error| WeightsError::io(&error))
+    }
+}
+
 /// An open safetensors file whose header has been checked.
 #[derive(Debug)]
-pub(in crate::weights) struct SafetensorsFile {
-    file: File,
+pub(in crate::weights) struct SafetensorsFile<'a> {
+    bytes: Bytes<'a>,
     /// Offset in the file and length of each tensor, both in bytes.
     locations: BTreeMap<String, (u64, usize)>,
     /// Shapes of the scales of quantised matrices, by the names of the matrices.
     scales: BTreeMap<String, Vec<usize>>,
 }
 
-type Opened = (
-    SafetensorsFile,
+type Opened<'a> = (
+    SafetensorsFile<'a>,
     BTreeMap<String, TensorInfo>,
     BTreeMap<String, String>,
 );
 
-impl SafetensorsFile {
-    /// Reads and checks the header of a file of `bytes` bytes.
-    pub fn open(mut file: File, bytes: u64) -> Result<Opened, WeightsError> {
-        let io = |error: std::io::Error| WeightsError::io(&error);
+impl<'a> SafetensorsFile<'a> {
+    /// Reads and checks the header of a file.
+    pub fn open(bytes: Bytes<'a>) -> Result<Opened<'a>, WeightsError> {
         let not_whole = |what: String| WeightsError::NotSafetensors(what);
-        if bytes < 8 {
-            return Err(not_whole(format!("it has only {bytes} bytes")));
+        let all = bytes.len().map_err(|error| WeightsError::io(&error))?;
+        if all < 8 {
+            return Err(not_whole(format!("it has only {all} bytes")));
         }
         let mut length = [0; 8];
-        file.seek(SeekFrom::Start(0)).map_err(io)?;
-        file.read_exact(&mut length).map_err(io)?;
+        bytes.read(0, &mut length)?;
         let length = u64::from_le_bytes(length);
-        if !(2..=MAX_HEADER).contains(&length) || length > bytes - 8 {
+        if !(2..=MAX_HEADER).contains(&length) || length > all - 8 {
             return Err(not_whole(format!(
-                "its header would have {length} bytes, of {bytes} in the file"
+                "its header would have {length} bytes, of {all} in the file"
             )));
         }
         let mut header = vec![0; usize::try_from(length).expect("the header length was checked")];
-        file.read_exact(&mut header).map_err(io)?;
+        bytes.read(8, &mut header)?;
         let header: Metadata = serde_json::from_slice(&header)
             .map_err(|error| not_whole(format!("its header: {error}")))?;
         let (start, data) = (8 + length, header.data_len() as u64);
-        if start.checked_add(data) != Some(bytes) {
+        if start.checked_add(data) != Some(all) {
             let what = format!(
-                "its header describes a file of {} bytes, but it has {bytes}",
+                "its header describes a file of {} bytes, but it has {all}",
                 start.saturating_add(data)
             );
             return Err(not_whole(what));
@@ -88,7 +122,7 @@ impl SafetensorsFile {
         let metadata = header.metadata().iter().flatten();
         let metadata = metadata.map(|(key, text)| (key.clone(), text.clone()));
         let file = Self {
-            file,
+            bytes,
             locations,
             scales,
         };
@@ -103,14 +137,12 @@ impl SafetensorsFile {
         length: usize,
         mut each: impl FnMut(&[u8]) -> Result<(), WeightsError>,
     ) -> Result<(), WeightsError> {
-        let io = |error: std::io::Error| WeightsError::io(&error);
-        let (offset, mut left) = self.locations[name];
+        let (mut offset, mut left) = self.locations[name];
         let mut bytes = vec![0; length.min(left)];
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset)).map_err(io)?;
         while left > 0 {
             let next = &mut bytes[..length.min(left)];
-            file.read_exact(next).map_err(io)?;
+            self.bytes.read(offset, next)?;
+            offset += next.len() as u64;
             left -= next.len();
             each(next)?;
         }
@@ -126,10 +158,7 @@ impl SafetensorsFile {
     pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
         let (offset, length) = self.locations[name];
         let mut bytes = vec![0; length];
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(offset))
-            .and_then(|_| file.read_exact(&mut bytes))
-            .map_err(|error| WeightsError::io(&error))?;
+        self.bytes.read(offset, &mut bytes)?;
         Ok(bytes)
     }
 
