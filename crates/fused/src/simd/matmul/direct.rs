@@ -53,12 +53,15 @@ struct RowByRow<'a, const R: usize>([&'a [f32]; R]);
 impl<'a, const R: usize> XRows<'a, R> for RowByRow<'a, R> {
     #[inline(always)]
     fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, depth: usize) -> Self {
-        let x: [&[f32]; R] = std::array::from_fn(|i| &part.x_row(row + i)[first..][..depth]);
+        let mut rows: [&[f32]; R] = [&[]; R];
+        for (i, x) in rows.iter_mut().enumerate() {
+            *x = &part.x_row(row + i)[first..][..depth];
+        }
         // This check shows the compiler that no index is out of bounds.
-        for x in x {
+        for x in rows {
             assert!(x.len() == depth);
         }
-        Self(x)
+        Self(rows)
     }
 
     #[inline(always)]
@@ -113,19 +116,23 @@ impl<'a> Part<'a, '_, '_> {
         let is_wide = self.y[0].len() >= SINGLE_VECTORS * S::F32_LANES;
         let is_streamed = m == 1 && is_wide && k * self.w.columns >= LARGE;
         let depth = if is_streamed { streams::<S>() } else { DEPTH };
-        let halves = if has_16_registers::<S>() { 2 } else { 1 };
         for first in (0..k).step_by(depth) {
             let of_w = first..k.min(first + depth);
-            // In each branch, the height is a constant, so that no code is compiled for higher
-            // tiles.
+            // Of two branches on a constant, only one is compiled.
             if m == 1 {
-                self.direct_columns::<S, SINGLE_VECTORS>(simd, of_w, 1);
+                self.direct_columns::<S, SINGLE_VECTORS, 1>(simd, of_w);
+            } else if const { has_16_registers::<S>() } {
+                if m <= LOW {
+                    self.direct_columns::<S, LOW_VECTORS, { LOW / 2 }>(simd, of_w);
+                } else if const { S::F32_LANES == AVX2_LANES } {
+                    self.direct_columns::<S, AVX2_VECTORS, { ROWS / 2 }>(simd, of_w);
+                } else {
+                    self.direct_columns::<S, VECTORS, { ROWS / 2 }>(simd, of_w);
+                }
             } else if m <= LOW {
-                self.direct_columns::<S, LOW_VECTORS>(simd, of_w, LOW / halves);
-            } else if S::F32_LANES == AVX2_LANES {
-                self.direct_columns::<S, AVX2_VECTORS>(simd, of_w, ROWS / halves);
+                self.direct_columns::<S, LOW_VECTORS, LOW>(simd, of_w);
             } else {
-                self.direct_columns::<S, VECTORS>(simd, of_w, ROWS / halves);
+                self.direct_columns::<S, VECTORS, ROWS>(simd, of_w);
             }
         }
     }
@@ -166,57 +173,55 @@ impl<'a> Part<'a, '_, '_> {
     }
 
     /// Multiplies `x` by the given rows of `W`, and adds the product to the output, in tiles of at
-    /// most `height` rows. If the height is 1, `x` has a single row.
+    /// most `H` rows. If `H` is 1, `x` has a single row.
     #[inline(always)]
-    fn direct_columns<S: Simd, const V: usize>(
+    fn direct_columns<S: Simd, const V: usize, const H: usize>(
         &mut self,
         simd: S,
         of_w: Range<usize>,
-        height: usize,
     ) {
         let width = self.y[0].len();
         let mut column = 0;
         while width - column >= V * S::F32_LANES {
-            self.direct_rows::<S, V, true>(simd, of_w.clone(), column, height);
+            self.direct_rows::<S, V, H, true>(simd, of_w.clone(), column);
             column += V * S::F32_LANES;
         }
-        if V > LOW_VECTORS && width - column >= LOW_VECTORS * S::F32_LANES {
-            self.direct_rows::<S, LOW_VECTORS, true>(simd, of_w.clone(), column, height);
+        if const { V > LOW_VECTORS } && width - column >= LOW_VECTORS * S::F32_LANES {
+            self.direct_rows::<S, LOW_VECTORS, H, true>(simd, of_w.clone(), column);
             column += LOW_VECTORS * S::F32_LANES;
         }
         while width - column >= S::F32_LANES {
-            self.direct_rows::<S, 1, true>(simd, of_w.clone(), column, height);
+            self.direct_rows::<S, 1, H, true>(simd, of_w.clone(), column);
             column += S::F32_LANES;
         }
         if column < width {
-            self.direct_rows::<S, 1, false>(simd, of_w, column, height);
+            self.direct_rows::<S, 1, H, false>(simd, of_w, column);
         }
     }
 
-    /// Computes a tile of `V` vectors, from `column` on, for each `height` rows. These tiles read the
-    /// same elements of `W`, which stay in the cache.
+    /// Computes a tile of `V` vectors, from `column` on, for each `H` rows. These tiles read the same
+    /// elements of `W`, which stay in the cache.
     #[inline(always)]
-    fn direct_rows<S: Simd, const V: usize, const WHOLE: bool>(
+    fn direct_rows<S: Simd, const V: usize, const H: usize, const WHOLE: bool>(
         &mut self,
         simd: S,
         of_w: Range<usize>,
         column: usize,
-        height: usize,
     ) {
-        if height == 1 {
+        if const { H == 1 } {
             return self.direct_height::<S, 1, V, WHOLE>(simd, of_w, At { row: 0, column });
         }
-        for row in (0..self.y.len()).step_by(height) {
+        for row in (0..self.y.len()).step_by(H) {
             let (of_w, at) = (of_w.clone(), At { row, column });
-            match height.min(self.y.len() - row) {
+            match H.min(self.y.len() - row) {
                 1 => self.direct_height::<S, 1, V, WHOLE>(simd, of_w, at),
-                2 => self.direct_height::<S, 2, V, WHOLE>(simd, of_w, at),
-                3 => self.direct_height::<S, 3, V, WHOLE>(simd, of_w, at),
-                4 => self.direct_height::<S, 4, V, WHOLE>(simd, of_w, at),
-                5 => self.direct_height::<S, 5, V, WHOLE>(simd, of_w, at),
-                6 => self.direct_height::<S, 6, V, WHOLE>(simd, of_w, at),
-                7 => self.direct_height::<S, 7, V, WHOLE>(simd, of_w, at),
-                ROWS => self.direct_height::<S, ROWS, V, WHOLE>(simd, of_w, at),
+                2 if const { H >= 2 } => self.direct_height::<S, 2, V, WHOLE>(simd, of_w, at),
+                3 if const { H >= 3 } => self.direct_height::<S, 3, V, WHOLE>(simd, of_w, at),
+                4 if const { H >= 4 } => self.direct_height::<S, 4, V, WHOLE>(simd, of_w, at),
+                5 if const { H >= 5 } => self.direct_height::<S, 5, V, WHOLE>(simd, of_w, at),
+                6 if const { H >= 6 } => self.direct_height::<S, 6, V, WHOLE>(simd, of_w, at),
+                7 if const { H >= 7 } => self.direct_height::<S, 7, V, WHOLE>(simd, of_w, at),
+                8 if const { H >= 8 } => self.direct_height::<S, 8, V, WHOLE>(simd, of_w, at),
                 _ => unreachable!("a tile has at most {ROWS} rows"),
             }
         }

@@ -260,7 +260,8 @@ impl WithSimd for Part<'_, '_, '_> {
             // instructions.
             let (mut packed_x, mut packed_w) = SCRATCH.take();
             let (x, w) = (&mut packed_x, &mut packed_w);
-            if S::F32_LANES == AVX2_LANES {
+            // Of two branches on a constant, only one is compiled.
+            if const { S::F32_LANES == AVX2_LANES } {
                 self.packed::<S, F32, AVX2_ROWS, { AVX2_ROWS / 2 }, AVX2_VECTORS>(simd, F32, x, w);
             } else if cfg!(target_arch = "wasm32") {
                 self.packed::<S, F32, { ROWS / 2 }, { ROWS / 2 }, VECTORS>(simd, F32, x, w);

@@ -213,7 +213,7 @@ impl Part<'_, '_, '_> {
         let tiles = packed_x.chunks_exact(piece.words * R);
         for (x, row) in tiles.zip((in_place..self.y.len()).step_by(R)) {
             let x = Packed(x.as_chunks::<R>().0);
-            if H < R && self.y.len() - row <= H {
+            if const { H < R } && self.y.len() - row <= H {
                 self.row_of_tiles::<S, F, _, R, H, V>(simd, format, row, x, piece);
             } else {
                 self.row_of_tiles::<S, F, _, R, R, V>(simd, format, row, x, piece);
@@ -257,7 +257,7 @@ impl Part<'_, '_, '_> {
                 (1, 0) => self.tile::<S, F, X, R, H, 1, V, true>(simd, format, first, at, x, w),
                 (1, _) => self.tile::<S, F, X, R, H, 2, V, false>(simd, format, first, at, x, w),
                 (2, 0) => self.tile::<S, F, X, R, H, 2, V, true>(simd, format, first, at, x, w),
-                (2, _) if V == 3 => {
+                (2, _) if const { V == 3 } => {
                     self.tile::<S, F, X, R, H, V, V, false>(simd, format, first, at, x, w);
                 }
                 _ => self.tile::<S, F, X, R, H, V, V, true>(simd, format, first, at, x, w),

@@ -136,11 +136,11 @@ impl<'a> Part<'a, '_, '_> {
 }
 
 /// Returns whether the code is for 16 vector registers, which hold the sums of at most half a tile.
-/// The 32 registers of AVX-512 and NEON hold the sums of a whole tile. The code for WebAssembly uses
-/// 16 registers, since WebAssembly mostly runs on x86-64.
+/// The 32 registers of AVX-512 and NEON hold the sums of a whole tile. Scalar code and the code for
+/// WebAssembly use 16 registers, since they mostly run on x86-64.
 #[inline(always)]
 pub(super) const fn has_16_registers<S: Simd>() -> bool {
-    S::F32_LANES == 8 || cfg!(target_arch = "wasm32")
+    S::F32_LANES == 8 || S::F32_LANES == 1 || cfg!(target_arch = "wasm32")
 }
 
 /// Loads the first `V` vectors of `from`, with zeros beyond its end.
