@@ -111,7 +111,7 @@
 //! | `memory/` | the arena and its buffers |
 //! | `zeros.rs` | [`zeros`] |
 //! | `threads.rs` | [`in_pool`], [`map_in_parallel`] |
-//! | `parallel.rs` | parallel iterators, which are sequential in WebAssembly |
+//! | `parallel.rs` | loops that several threads share |
 //! | `fast_paths.rs`, `precision.rs`, `profile.rs` | the settings |
 //! | `variable.rs`, `environment.rs` | environment variables and their check |
 //!

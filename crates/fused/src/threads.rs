@@ -54,13 +54,13 @@ pub fn map_in_parallel<T: Send, R: Send>(
 ) -> Vec<R> {
     /// Least work for which more threads pay.
     const LEAST: usize = 1 << 15;
-    #[cfg(all(feature = "flex", not(target_family = "wasm")))]
-    if work >= LEAST && items.len() > 1 {
-        use crate::parallel::*;
-        return items.into_par_iter().map(f).collect();
+    #[cfg(feature = "flex")]
+    return crate::parallel::map_if(work >= LEAST, items.into_iter(), f);
+    #[cfg(not(feature = "flex"))]
+    {
+        let _ = (work, LEAST);
+        items.into_iter().map(f).collect()
     }
-    let _ = (work, LEAST);
-    items.into_iter().map(f).collect()
 }
 
 #[cfg(all(feature = "flex", not(target_family = "wasm")))]

@@ -3,7 +3,7 @@
 use super::function::{ARGUMENT, Activation, Function};
 use crate::memory::buffer::Buffer;
 use crate::ops::dropout::kernel::{CHUNK, Dropout};
-use crate::parallel::*;
+use crate::parallel;
 use crate::simd::exp::exp_scalar;
 use crate::simd::level::arch;
 
@@ -99,9 +99,9 @@ pub(super) fn activate(
 fn run<F: Formula>(x: &[f32], width: usize, activation: Activation, dropout: Dropout) -> Buffer {
     let (columns, rows) = piece(width, activation);
     let mut output = Buffer::arbitrary(x.len() / width.max(1) * columns);
-    let pieces = output.par_chunks_mut((rows * columns).max(1));
-    let pieces = pieces.zip(x.par_chunks((rows * width).max(1))).enumerate();
-    pieces.for_each(|(index, (y, x))| {
+    let pieces = output.chunks_mut((rows * columns).max(1));
+    let pieces = pieces.zip(x.chunks((rows * width).max(1)));
+    parallel::for_each(pieces.enumerate(), |(index, (y, x))| {
         arch().dispatch(|| {
             if !activation.is_gated {
                 for (y, x) in y.iter_mut().zip(x) {
@@ -150,10 +150,10 @@ fn gradient<F: Formula>(
 ) -> Buffer {
     let (columns, rows) = piece(width, activation);
     let mut output = Buffer::arbitrary(x.len());
-    let pieces = output.par_chunks_mut((rows * width).max(1));
-    let pieces = pieces.zip(x.par_chunks((rows * width).max(1)));
-    let pieces = pieces.zip(grad.par_chunks_mut((rows * columns).max(1)));
-    pieces.enumerate().for_each(|(index, ((to, x), grad))| {
+    let pieces = output.chunks_mut((rows * width).max(1));
+    let pieces = pieces.zip(x.chunks((rows * width).max(1)));
+    let pieces = pieces.zip(grad.chunks_mut((rows * columns).max(1)));
+    parallel::for_each(pieces.enumerate(), |(index, ((to, x), grad))| {
         dropout.apply(grad, index * rows * columns);
         let grad = &*grad;
         arch().dispatch(|| {
@@ -192,7 +192,7 @@ pub(super) fn relu(x: &mut [f32], dropout: Dropout) {
         });
         dropout.apply(x, index * CHUNK);
     };
-    x.par_chunks_mut(CHUNK).enumerate().for_each(run);
+    parallel::for_each(x.chunks_mut(CHUNK).enumerate(), run);
 }
 
 /// Replaces `grad`, the gradient of the output `y`, by the gradient of the input. `y` is 0 where
@@ -202,8 +202,8 @@ pub(super) fn relu(x: &mut [f32], dropout: Dropout) {
 pub(super) fn relu_backward(grad: &mut [f32], y: &[f32], probability: f64) {
     let arch = arch();
     let scale = (1.0 / (1.0 - probability)) as f32;
-    let pieces = grad.par_chunks_mut(CHUNK).zip(y.par_chunks(CHUNK));
-    pieces.for_each(|(grad, y)| {
+    let pieces = grad.chunks_mut(CHUNK).zip(y.chunks(CHUNK));
+    parallel::for_each(pieces, |(grad, y)| {
         arch.dispatch(|| {
             for (grad, y) in grad.iter_mut().zip(y) {
                 *grad = if *y <= 0.0 { 0.0 } else { *grad * scale };

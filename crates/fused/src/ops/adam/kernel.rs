@@ -3,7 +3,7 @@
 use pulp::{Simd, WithSimd};
 
 use super::update::Adam;
-use crate::parallel::*;
+use crate::parallel;
 use crate::simd::level::arch;
 
 /// Number of elements in a piece for one thread. The sums of the pieces are added in order, so that
@@ -22,7 +22,8 @@ pub(super) fn step(
     let [rate, deviation] = adam.corrections();
     let decay = adam.learning_rate * f64::from(adam.weight_decay);
     let arch = arch();
-    let run = |(((w, m), v), g)| {
+    type Slices<'a> = (((&'a mut [f32], &'a mut [f32]), &'a mut [f32]), &'a [f32]);
+    let run = |(((w, m), v), g): Slices<'_>| {
         arch.dispatch(Piece {
             w,
             m,
@@ -39,13 +40,9 @@ pub(super) fn step(
         // The gradient's sum of squares is computed here, while `g` is still in the CPU cache.
         if is_measured { sum_piece(g) } else { 0.0 }
     };
-    if w.len() <= PIECE {
-        return run((((w, m), v), g));
-    }
-    let state = w.par_chunks_mut(PIECE).zip(m.par_chunks_mut(PIECE));
-    let state = state.zip(v.par_chunks_mut(PIECE));
-    let squares: Vec<f64> = state.zip(g.par_chunks(PIECE)).map(run).collect();
-    squares.iter().sum()
+    let state = w.chunks_mut(PIECE).zip(m.chunks_mut(PIECE));
+    let state = state.zip(v.chunks_mut(PIECE));
+    sum(&parallel::map(state.zip(g.chunks(PIECE)), run))
 }
 
 struct Piece<'a> {
@@ -81,11 +78,10 @@ impl WithSimd for Piece<'_> {
 
 /// Returns the sum of squares of `x`.
 pub(super) fn sum_of_squares(x: &[f32]) -> f64 {
-    let pieces: Vec<f64> = if x.len() > PIECE {
-        x.par_chunks(PIECE).map(sum_piece).collect()
-    } else {
-        x.chunks(PIECE).map(sum_piece).collect()
-    };
+    sum(&parallel::map(x.chunks(PIECE), sum_piece))
+}
+
+fn sum(pieces: &[f64]) -> f64 {
     // `Iterator::sum` begins at -0, which would be the sum of no pieces.
     pieces.iter().fold(0.0, |sum, piece| sum + piece)
 }

@@ -4,14 +4,14 @@
 use pulp::{Simd, WithSimd};
 
 use crate::memory::buffer::Buffer;
-use crate::parallel::*;
+use crate::parallel;
 #[cfg(feature = "autodiff")]
 use crate::simd::exp::exponentiate;
 use crate::simd::exp::log_sum_exp;
 #[cfg(feature = "autodiff")]
 use crate::simd::level::arch;
 
-/// Approximate minimum number of elements in a piece for one thread.
+/// Approximate number of elements in a piece for one thread.
 const PIECE: usize = 1 << 14;
 
 /// Vocabulary size and label smoothing, which all rows share.
@@ -66,12 +66,18 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> [Bu
         ];
         losses.map(|loss| if mean.is_nan() { f32::NAN } else { loss as f32 })
     };
-    let rows = logits.par_chunks(vocab_size).zip(target);
     let [mut smoothed, mut plain] = [(); 2].map(|()| Buffer::arbitrary(target.len()));
-    rows.with_min_len(settings.rows_at_a_time())
-        .zip(smoothed.par_iter_mut())
-        .zip(plain.par_iter_mut())
-        .for_each(|((row, smoothed), plain)| [*smoothed, *plain] = losses(row));
+    let rows = settings.rows_at_a_time();
+    let inputs = logits.chunks(rows * vocab_size).zip(target.chunks(rows));
+    let outputs = smoothed.chunks_mut(rows).zip(plain.chunks_mut(rows));
+    let run =
+        |((logits, target), (smoothed, plain)): ((&[f32], &[i64]), (&mut [f32], &mut [f32]))| {
+            let rows = logits.chunks(vocab_size).zip(target);
+            for (row, (smoothed, plain)) in rows.zip(smoothed.iter_mut().zip(plain)) {
+                [*smoothed, *plain] = losses(row);
+            }
+        };
+    parallel::for_each(inputs.zip(outputs), run);
     [smoothed, plain]
 }
 
@@ -114,8 +120,12 @@ pub(super) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], g
         });
         logits[target] -= grad * (1.0 - smoothing) as f32;
     };
-    let rows = logits.par_chunks_mut(vocab_size).enumerate();
-    rows.with_min_len(settings.rows_at_a_time()).for_each(row);
+    let rows = settings.rows_at_a_time();
+    let pieces = logits.chunks_mut(rows * vocab_size).enumerate();
+    parallel::for_each(pieces, |(piece, logits)| {
+        let all = (piece * rows..).zip(logits.chunks_mut(vocab_size));
+        all.for_each(row);
+    });
 }
 
 #[cfg(feature = "autodiff")]

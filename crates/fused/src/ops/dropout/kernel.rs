@@ -5,7 +5,7 @@ use pulp::{Simd, WithSimd};
 use super::hash::{mix_32, mix_64};
 #[cfg(feature = "autodiff")]
 use crate::memory::buffer::Buffer;
-use crate::parallel::*;
+use crate::parallel;
 use crate::simd::level::arch;
 
 /// Number of elements that share a hashed key, and number of elements in a piece for one thread.
@@ -58,20 +58,17 @@ impl Dropout {
 
 /// Applies dropout to a whole tensor, in place.
 pub(super) fn drop_in_place(x: &mut [f32], dropout: Dropout) {
-    let run = |(index, x): (usize, &mut [f32])| dropout.apply(x, index * CHUNK);
-    if x.len() <= CHUNK {
-        x.chunks_mut(CHUNK).enumerate().for_each(run)
-    } else {
-        x.par_chunks_mut(CHUNK).enumerate().for_each(run)
-    }
+    parallel::for_each(x.chunks_mut(CHUNK).enumerate(), |(index, x)| {
+        dropout.apply(x, index * CHUNK);
+    });
 }
 
 /// Returns a copy of a whole tensor with dropout applied.
 #[cfg(feature = "autodiff")]
 pub(super) fn dropped(x: &[f32], dropout: Dropout) -> Buffer {
     let mut output = Buffer::arbitrary(x.len());
-    let pieces = output.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK));
-    pieces.enumerate().for_each(|(index, (output, x))| {
+    let pieces = output.chunks_mut(CHUNK).zip(x.chunks(CHUNK));
+    parallel::for_each(pieces.enumerate(), |(index, (output, x))| {
         output.copy_from_slice(x);
         dropout.apply(output, index * CHUNK);
     });

@@ -9,7 +9,7 @@ use pulp::{Simd, WithSimd};
 
 use super::statistics::Statistics;
 use crate::memory::buffer::Buffer;
-use crate::parallel::*;
+use crate::parallel;
 use crate::simd::level::arch;
 
 /// Approximate number of elements in a piece for one thread. The sums of the pieces are added in
@@ -47,9 +47,9 @@ impl<'a> Norm<'a> {
     /// Returns the layer norm of each row of `x`.
     pub(super) fn forward(&self, x: &[f32]) -> Buffer {
         let mut output = Buffer::arbitrary(x.len());
-        let pieces = output.par_chunks_mut(self.piece());
-        let pieces = pieces.zip(x.par_chunks(self.piece()));
-        pieces.for_each(|(output, x)| self.forward_piece(x, output));
+        let pieces = output.chunks_mut(self.piece());
+        let pieces = pieces.zip(x.chunks(self.piece()));
+        parallel::for_each(pieces, |(output, x)| self.forward_piece(x, output));
         output
     }
 
@@ -143,10 +143,12 @@ impl Norm<'_> {
     /// Sets `dx` to the gradient of `x`, and returns the gradients of gamma and beta.
     pub(super) fn backward(&self, x: &[f32], grad: &[f32], dx: &mut [f32]) -> [Buffer; 2] {
         let piece = self.piece();
-        let pieces = dx.par_chunks_mut(piece).zip(x.par_chunks(piece));
-        let pieces = pieces.zip(grad.par_chunks(piece));
-        let run = |((dx, x), grad)| self.backward_piece(x, grad, dx, Store::Set);
-        self.sum_pieces(pieces.map(run).collect())
+        let pieces = dx.chunks_mut(piece).zip(x.chunks(piece));
+        let pieces = pieces.zip(grad.chunks(piece));
+        let run = |((dx, x), grad): ((&mut [f32], &[f32]), &[f32])| {
+            self.backward_piece(x, grad, dx, Store::Set)
+        };
+        self.sum_pieces(parallel::map(pieces, run))
     }
 
     /// Stores the gradient of `x` in `dx` as `store` says, on the calling thread. Returns the

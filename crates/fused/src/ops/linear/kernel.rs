@@ -1,7 +1,7 @@
 //! The sum of all rows of a matrix, which is the gradient of a bias.
 
 use crate::memory::buffer::Buffer;
-use crate::parallel::*;
+use crate::parallel;
 
 /// Number of rows in a piece that one thread sums. The sums of the pieces are added in order, so
 /// that the result does not depend on the number of threads.
@@ -20,7 +20,7 @@ pub(super) fn sum_rows(x: &[f32], width: usize) -> Buffer {
         rows.chunks(columns).for_each(|row| add(&mut sums, row));
         sums
     };
-    let pieces: Vec<Vec<f32>> = x.par_chunks(ROWS * columns).map(piece).collect();
+    let pieces = parallel::map(x.chunks(ROWS * columns), piece);
     let mut sums = Buffer::zeros(width);
     for piece in &pieces {
         add(&mut sums, piece);

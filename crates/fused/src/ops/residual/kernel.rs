@@ -5,7 +5,7 @@ use crate::ops::dropout::kernel::Dropout;
 #[cfg(feature = "autodiff")]
 use crate::ops::layer_norm::kernel::Store;
 use crate::ops::layer_norm::kernel::{Norm, PIECE};
-use crate::parallel::*;
+use crate::parallel;
 use crate::simd::level::arch;
 
 /// Sets `y = x + dropout(y)`.
@@ -13,17 +13,17 @@ pub(super) fn add_to_dropped(y: &mut [f32], x: &[f32], dropout: Dropout) {
     let run = |(index, (y, x)): (usize, (&mut [f32], &[f32]))| {
         add_piece(y, x, dropout, index * PIECE);
     };
-    let pieces = y.par_chunks_mut(PIECE).zip(x.par_chunks(PIECE));
-    pieces.enumerate().for_each(run);
+    let pieces = y.chunks_mut(PIECE).zip(x.chunks(PIECE));
+    parallel::for_each(pieces.enumerate(), run);
 }
 
 /// Sets `y = x + dropout(y)`, and returns the layer norm of the new `y`.
 pub(super) fn normalize_sum(y: &mut [f32], x: &[f32], dropout: Dropout, norm: Norm<'_>) -> Buffer {
     let mut output = Buffer::arbitrary(x.len());
     let piece = norm.piece();
-    let pieces = y.par_chunks_mut(piece).zip(x.par_chunks(piece));
-    let pieces = pieces.zip(output.par_chunks_mut(piece)).enumerate();
-    pieces.for_each(|(index, ((y, x), output))| {
+    let pieces = y.chunks_mut(piece).zip(x.chunks(piece));
+    let pieces = pieces.zip(output.chunks_mut(piece)).enumerate();
+    parallel::for_each(pieces, |(index, ((y, x), output))| {
         add_piece(y, x, dropout, index * piece);
         norm.forward_piece(y, output);
     });
@@ -53,9 +53,9 @@ pub(super) fn backward(
     dropout: Dropout,
 ) -> [Buffer; 2] {
     let piece = norm.piece();
-    let pieces = dx.par_chunks_mut(piece).zip(sum.par_chunks(piece));
-    let pieces = pieces.zip(grad.par_chunks_mut(piece)).enumerate();
-    let parameters = pieces.map(|(index, ((dx, sum), grad))| {
+    let pieces = dx.chunks_mut(piece).zip(sum.chunks(piece));
+    let pieces = pieces.zip(grad.chunks_mut(piece)).enumerate();
+    let parameters = parallel::map(pieces, |(index, ((dx, sum), grad))| {
         let parameters = norm.backward_piece(sum, grad, dx, store);
         if dropout.probability > 0.0 {
             grad.copy_from_slice(dx);
@@ -63,5 +63,5 @@ pub(super) fn backward(
         }
         parameters
     });
-    norm.sum_pieces(parameters.collect())
+    norm.sum_pieces(parameters)
 }

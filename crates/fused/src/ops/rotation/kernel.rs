@@ -1,6 +1,6 @@
 //! Rotation on slices.
 
-use crate::parallel::*;
+use crate::parallel;
 use crate::simd::level::arch;
 
 /// Number of tokens in a piece for one thread.
@@ -35,7 +35,5 @@ pub(super) fn rotate(
             }
         });
     };
-    x.par_chunks_mut(TOKENS * heads * k)
-        .enumerate()
-        .for_each(run);
+    parallel::for_each(x.chunks_mut(TOKENS * heads * k).enumerate(), run);
 }

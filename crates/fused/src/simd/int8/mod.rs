@@ -22,7 +22,7 @@ pub(crate) use self::matrix::Int8Matrix;
 use self::panel::PANEL;
 use self::part::Part;
 use self::rows::Rows;
-use crate::parallel::*;
+use crate::parallel::{self, current_num_threads};
 
 /// Maximum number of rows of `W` in a block.
 pub(crate) const MAX_BLOCK: usize = 255;
@@ -104,11 +104,7 @@ fn matmul_by(kernel: Kernel, x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>
             }
         }
     }
-    if parts.len() == 1 {
-        parts.into_iter().for_each(|part| kernel.compute(part));
-    } else {
-        parts.into_par_iter().for_each(|part| kernel.compute(part));
-    }
+    parallel::for_each(parts.into_iter(), |part| kernel.compute(part));
     ROWS.set(rows);
 }
 

@@ -1,6 +1,6 @@
 //! Rows of `x`, quantised block by block.
 
-use crate::parallel::*;
+use crate::parallel;
 use crate::simd::level::arch;
 
 /// Rows of 8-bit integers. Each block of a row has a scale.
@@ -30,14 +30,14 @@ impl Rows {
     }
 
     /// Quantises the rows of `x`, which have `k` elements each, in blocks of `block` elements.
-    pub fn quantise(&mut self, x: &[f32], k: usize, block: usize, parallel: bool) {
+    pub fn quantise(&mut self, x: &[f32], k: usize, block: usize, is_large: bool) {
         let (words_per_block, n_blocks) = (block.div_ceil(4), k / block);
         (self.words_per_block, self.n_blocks) = (words_per_block, n_blocks);
         let n = x.len() / block;
         self.words.resize(n * words_per_block, [0; 4]);
         self.scales.resize(n, (0.0, 0));
         // On several threads, a piece has at most 16 rows, which is enough work for a task.
-        let piece = if parallel { n_blocks * 16 } else { n.max(1) };
+        let piece = if is_large { n_blocks * 16 } else { n.max(1) };
         let pieces = self
             .words
             .chunks_mut(piece * words_per_block)
@@ -46,11 +46,7 @@ impl Rows {
         let run = |((words, scales), x): Piece<'_>| {
             arch().dispatch(|| quantise(x, block, words, scales));
         };
-        if parallel && n > piece {
-            pieces.par_bridge().for_each(run);
-        } else {
-            pieces.for_each(run);
-        }
+        parallel::for_each(pieces, run);
     }
 
     /// Returns the words of one block of a row.

@@ -44,7 +44,7 @@ use self::packed::PACK_COLUMNS;
 use self::part::{AVX2_LANES, AVX2_ROWS, AVX2_VECTORS, Part, ROWS, SCRATCH, Start, Sums, VECTORS};
 use super::level::arch;
 use crate::memory::arena::CACHE_LINE;
-use crate::parallel::*;
+use crate::parallel::{self, current_num_threads};
 use crate::precision::has_bf16_matmuls;
 
 /// Number of multiply-adds below which a second thread costs more than it saves.
@@ -214,11 +214,7 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
             compute(part)
         }
     };
-    if parts.len() == 1 {
-        parts.into_iter().for_each(run);
-    } else {
-        parts.into_par_iter().for_each(run);
-    }
+    parallel::for_each(parts.into_iter(), run);
 }
 
 /// Computes a part at the process's instruction-set level. The code of all levels is large, so it

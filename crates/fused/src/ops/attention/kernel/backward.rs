@@ -54,9 +54,9 @@ impl Attention<'_> {
         if !grad.is_empty() {
             let rows = grad.chunks_mut(self.query.length * n * d_head).enumerate();
             let is_large = self.is_large(batch);
-            for_each(is_large, rows.collect(), |(row, grad)| {
+            for_each(is_large, rows, |(row, grad)| {
                 let mut heads = self.heads_of_packed(grad);
-                let groups = self.groups(&mut heads).collect();
+                let groups = self.groups(&mut heads);
                 for_each(is_large, groups, |(group, grads)| {
                     self.backward_group([row, group], forward, grads, None);
                 });
@@ -88,7 +88,7 @@ impl Attention<'_> {
                     .map(|row| row.next().expect("one per group"));
                 (bias, grads.collect::<Vec<_>>())
             });
-            for_each(self.is_large(batch), groups.collect(), |(bias, rows)| {
+            for_each(self.is_large(batch), groups, |(bias, rows)| {
                 for (row, (group, grads)) in rows.into_iter().enumerate() {
                     self.backward_group([row, group], forward, grads, Some(&mut *bias));
                 }
@@ -134,12 +134,12 @@ impl Attention<'_> {
         } else {
             let rows = query.chunks_mut(t).zip(packed.chunks_mut(s)).enumerate();
             let is_large = self.is_large(batch);
-            for_each(is_large, rows.collect(), |(row, (query, packed))| {
+            for_each(is_large, rows, |(row, (query, packed))| {
                 let query = by_head(query, self.n_heads, d_head);
                 let mut key = by_head(packed, n_packed, d_head);
                 let value = key.split_off(n_packed / 2);
                 let mut heads = [query, key, value];
-                let groups = self.groups(&mut heads).collect();
+                let groups = self.groups(&mut heads);
                 for_each(is_large, groups, |(group, grads)| {
                     self.backward_group([row, group], forward, grads, None);
                 });

@@ -34,10 +34,10 @@ impl Attention<'_> {
             let is_large = self.is_large(batch);
             let rows = output.chunks_mut(t * width);
             let rows = rows.zip(lse.chunks_mut(self.n_heads * t)).enumerate();
-            for_each(is_large, rows.collect(), |(row, (output, lse))| {
+            for_each(is_large, rows, |(row, (output, lse))| {
                 let heads = by_head(output, self.n_heads, self.query.d_head);
                 let heads = heads.into_iter().zip(lse.chunks_mut(t)).enumerate();
-                for_each(is_large, heads.collect(), |(head, (mut output, lse))| {
+                for_each(is_large, heads, |(head, (mut output, lse))| {
                     let mut scratch = SCRATCH.take();
                     self.forward_head(row, head, &mut output, lse, &mut scratch);
                     SCRATCH.set(scratch);

@@ -1,7 +1,7 @@
 //! Packed heads, masks and scratch memory, which the forward and backward passes share.
 
 use crate::ops::dropout::kernel::Dropout;
-use crate::parallel::*;
+use crate::parallel;
 use crate::simd::matmul::matrix::Matrix;
 use crate::simd::transpose::copy_transposed;
 
@@ -90,12 +90,12 @@ thread_local! {
 }
 
 /// Runs `f` on each item: on all threads if `is_large`, else on the calling thread.
-pub(super) fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + Send + Sync) {
-    if is_large {
-        items.into_par_iter().for_each(f)
-    } else {
-        items.into_iter().for_each(f)
-    }
+pub(super) fn for_each<T: Send>(
+    is_large: bool,
+    items: impl IntoIterator<Item = T>,
+    f: impl Fn(T) + Sync,
+) {
+    parallel::map_if(is_large, items.into_iter(), f);
 }
 
 /// Splits `x`, `[L, n, K]`, by head. Returns one vector for each of the `n` heads, with the head's

@@ -5,7 +5,7 @@ use pulp::{Simd, WithSimd};
 
 use super::super::cache_index::CacheIndex;
 use crate::memory::buffer::Buffer;
-use crate::parallel::*;
+use crate::parallel;
 use crate::simd::exp::{exponentiate, largest_score};
 use crate::simd::level::arch;
 use crate::simd::vectors::{add_scaled, dot};
@@ -59,9 +59,9 @@ impl CachedAttention<'_> {
                 output: &mut output,
             });
         } else {
-            let some = rows.div_ceil(4 * current_num_threads());
-            let parts = output.par_chunks_mut(some * width).enumerate();
-            parts.for_each(|(index, output)| {
+            let some = rows.div_ceil(4 * parallel::current_num_threads());
+            let parts = output.chunks_mut(some * width).enumerate();
+            parallel::for_each(parts, |(index, output)| {
                 arch.dispatch(Targets {
                     attention: self,
                     first: index * some,
