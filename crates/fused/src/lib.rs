@@ -33,7 +33,7 @@
 //! |---|---|---|
 //! | f32 on flex, without autodiff | `flex` | kernels of this crate |
 //! | f32 on flex, with autodiff | `flex`, `autodiff` | the same, with backward passes of this crate |
-//! | on ndarray, wgpu, Vulkan, Metal, CUDA, ROCm, or flex in another precision, with autodiff | the backend's own, `autodiff` | *portable*: Burn's operations, with hand-written backward passes |
+//! | on ndarray, wgpu, Vulkan, Metal, CUDA or ROCm, with autodiff | the backend's own, `autodiff` | *portable*: Burn's operations, with hand-written backward passes |
 //! | 8-bit integers on flex, without autodiff | `flex` | kernels of this crate, for [`linear`], [`linear_transposed`] and [`embedding`] |
 //! | any other tensor, and every tensor while [`fast_paths`] are off | | plain Burn |
 //!
@@ -42,7 +42,7 @@
 //! [`linear`], [`dropout`] and [`Adam`] have no portable path, since Burn's own operations are as
 //! good. For the same reason, [`layer_norm`] on flex has a fast path only with autodiff, and
 //! [`embedding`] only for 8-bit integers. [`rotate`] has no portable path, either. Tensors without
-//! elements have none, nor has flex in a build for WebAssembly with no other backend.
+//! elements have none, nor has flex in another precision than f32.
 //!
 //! # How a call is dispatched
 //!
@@ -209,10 +209,11 @@
 //!    use burn::backend::{Autodiff, Flex};
 //!
 //!    use super::flex::{SquareOps, backward};
+//!    use crate::backend::graph::Strategy;
 //!
 //!    impl<C: CheckpointStrategy> SquareOps for Autodiff<Flex, C> {
 //!        fn fused_square(x: FloatTensor<Self>) -> FloatTensor<Self> {
-//!            match Square.prepare::<C>([x.node()]).compute_bound().stateful() {
+//!            match Square.prepare::<Strategy>([x.node()]).compute_bound().stateful() {
 //!                OpsKind::Tracked(mut prep) => {
 //!                    let state = prep.checkpoint(&x);
 //!                    prep.finish(state, Flex::fused_square(x.into_primitive()))

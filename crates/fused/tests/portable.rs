@@ -1,7 +1,5 @@
-//! Compares the portable backward passes with those that Burn's autodiff derives, on ndarray and on
-//! flex in f64.
-//!
-//! Also compares them with finite differences in f64.
+//! Compares the portable backward passes with those that Burn's autodiff derives, in f32 and f64, and
+//! with finite differences in f64.
 #![allow(deprecated)] // The backend ndarray is deprecated.
 
 mod common;
@@ -11,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use common::{assert_close, elements};
-use fused::{Activation, ScoreTerms};
+use fused::{Activation, Function, ScoreTerms};
 use proptest::prelude::*;
 
 /// Each test that uses the device's random generator holds this lock, since all tests share the
@@ -63,11 +61,8 @@ fn compare(
     plain: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
 ) {
     let _turn = turn();
-    for (device, precision, tolerance) in [
-        (Device::ndarray(), DType::F32, 2e-5),
-        (Device::flex(), DType::F64, 1e-11),
-    ] {
-        let device = device.autodiff();
+    let device = Device::ndarray().autodiff();
+    for (precision, tolerance) in [(DType::F32, 2e-5), (DType::F64, 1e-11)] {
         let found = run(sizes, f, &device, precision);
         let _plain = fused::fast_paths(false);
         let expected = run(sizes, plain, &device, precision);
@@ -80,13 +75,13 @@ fn compare(
     }
 }
 
-/// Checks that the gradients of `f` agree with finite differences, on flex in f64.
+/// Checks that the gradients of `f` agree with finite differences, in f64.
 ///
 /// Every call of `f` drops the same elements.
 fn check_slope(name: &str, sizes: &[usize], f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>) {
     const STEP: f64 = 1e-5;
     let _turn = turn();
-    let device = Device::flex().autodiff();
+    let device = Device::ndarray().autodiff();
     let seeded = |leaves: &[Tensor<1>]| {
         device.seed(42);
         f(leaves)
@@ -352,13 +347,10 @@ fn gradients_of_attention_agree_with_finite_differences() {
 #[test]
 fn weights_are_dropped_with_the_probability() {
     let _turn = turn();
-    let devices = [Device::ndarray(), Device::flex()].map(Device::autodiff);
+    let device = &Device::ndarray().autodiff();
     // With few attention keys, the dropout mask is drawn. With many, it is computed from a random
     // dropout key.
-    for (device, s) in devices
-        .iter()
-        .flat_map(|device| [(device, 400), (device, 1100)])
-    {
+    for s in [400, 1100] {
         // All weights are equal and all values are 1. An output is therefore the share of weights
         // that are kept, divided by 0.7, the probability that a weight is kept.
         let case = Attention {
@@ -499,7 +491,11 @@ fn gradients_of_linear_dropout_and_activations_agree_with_finite_differences() {
     };
     check_slope("linear", &[20, 12, 3], &linear);
     check_slope("dropout", &[60], &|x| fused::dropout(x[0].clone(), 0.4));
-    for activation in Activation::all() {
+    // On ndarray, Burn computes the sigmoid in f32, which is too coarse for these differences, and the
+    // other functions have it. Below, their gradients are compared with those that Burn derives.
+    let is_exact =
+        |activation: &Activation| [Function::Relu, Function::Gelu].contains(&activation.function);
+    for activation in Activation::all().filter(is_exact) {
         for dropout in [0.0, 0.4] {
             check_slope(&format!("{activation:?}"), &[60], &|leaves| {
                 activate(leaves, activation, 10, dropout)

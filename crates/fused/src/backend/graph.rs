@@ -2,9 +2,14 @@
 
 use burn::backend::Backend;
 use burn::backend::autodiff::NodeId;
+use burn::backend::autodiff::checkpoint::strategy::NoCheckpointing;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::Ops;
 use burn::backend::tensor::FloatTensor;
+
+/// The strategy of the nodes of all devices. It has no effect on an operation that is bound by its
+/// computation, as all of this crate are, and one strategy is half the code of two.
+pub(crate) type Strategy = NoCheckpointing;
 
 /// Returns the node of each input of an operation, or `None` for an input that needs no gradient.
 pub(crate) fn parents<S, const N: usize>(ops: &Ops<S, N>) -> [Option<NodeId>; N] {
@@ -34,11 +39,12 @@ mod pair {
     use std::sync::{Arc, Mutex, PoisonError};
 
     use burn::backend::autodiff::checkpoint::base::Checkpointer;
-    use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
     use burn::backend::autodiff::grads::Gradients;
     use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
     use burn::backend::tensor::FloatTensor;
     use burn::backend::{Autodiff, Backend};
+
+    use super::Strategy;
 
     /// Gradients of the two results of an operation.
     ///
@@ -62,14 +68,14 @@ mod pair {
     impl<B: Backend> Pair<B> {
         /// Returns `results` as tensors of the graph. The parent of their nodes is the node of
         /// `both`, the operation's hidden result.
-        pub(crate) fn results<C: CheckpointStrategy>(
+        pub(crate) fn results(
             &self,
-            both: &FloatTensor<Autodiff<B, C>>,
+            both: &FloatTensor<Autodiff<B>>,
             results: [FloatTensor<B>; 2],
-        ) -> [FloatTensor<Autodiff<B, C>>; 2] {
+        ) -> [FloatTensor<Autodiff<B>>; 2] {
             let [first, second] = results;
             [(0, first), (1, second)].map(|(index, result)| {
-                let prepared = OneOfTwo.prepare::<C>([both.node()]);
+                let prepared = OneOfTwo.prepare::<Strategy>([both.node()]);
                 match prepared.compute_bound().stateful() {
                     OpsKind::Tracked(prep) => prep.finish((self.clone(), index), result),
                     OpsKind::UnTracked(prep) => prep.finish(result),

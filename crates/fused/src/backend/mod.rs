@@ -4,5 +4,5 @@
 pub(crate) mod flex;
 #[cfg(feature = "autodiff")]
 pub(crate) mod graph;
-#[cfg(feature = "autodiff")]
+#[cfg(all(feature = "_portable", feature = "autodiff"))]
 pub(crate) mod portable;

@@ -4,17 +4,15 @@
 //! from the forward pass, and launch fewer operations.
 
 use burn::backend::tensor::FloatTensor;
-use burn::backend::{Backend, DispatchTensorKind, TensorMetadata};
+use burn::backend::{Backend, BackendTensor, DispatchTensorKind, TensorMetadata};
 use burn::tensor::{Shape, Tensor};
 
 use crate::fast_paths::has_fast_paths;
 
-/// Implements the trait of a portable operation for all backends that this crate is built with.
+/// Implements the trait of a portable operation for all backends that this crate is built with, except
+/// flex.
 macro_rules! on_all_backends {
     ($operation:ident) => {
-        #[cfg(feature = "flex")]
-        impl $operation for burn::backend::Flex {}
-
         #[cfg(feature = "ndarray")]
         impl $operation for burn::backend::NdArray {}
 
@@ -27,29 +25,18 @@ pub(crate) use on_all_backends;
 
 /// Returns whether the portable operations accept the tensor. Fast paths must be on. The tensor
 /// must have at least one element, must not be quantised, and must be on an autodiff device of a
-/// backend that this crate is built with. In WebAssembly with flex alone, no tensor is accepted.
+/// backend that this crate is built with, other than flex. Flex has kernels in f32, and Burn's own
+/// gradients in other precisions.
 pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
-    // In WebAssembly, flex is used in f32, for which there are kernels. Portable operations, which
-    // flex needs only for other precisions, would add a hundred kilobytes of code.
-    if cfg!(all(
-        target_family = "wasm",
-        not(any(feature = "ndarray", feature = "_cube"))
-    )) {
-        return false;
-    }
     if !has_fast_paths() || !tensor.device().is_autodiff() || tensor.shape().num_elements() == 0 {
         return false;
     }
     let DispatchTensorKind::Autodiff(kind) = tensor.clone().into_dispatch().kind else {
         return false;
     };
-    #[cfg(any(feature = "flex", feature = "ndarray", feature = "_cube"))]
-    use burn::backend::BackendTensor;
     // The last pattern matches quantised tensors, and the tensors of all other backends.
     #[allow(unreachable_patterns)]
     match *kind {
-        #[cfg(feature = "flex")]
-        DispatchTensorKind::Flex(BackendTensor::Autodiff(_)) => true,
         #[cfg(feature = "ndarray")]
         DispatchTensorKind::NdArray(BackendTensor::Autodiff(_)) => true,
         #[cfg(feature = "_cube")]

@@ -13,11 +13,12 @@ use burn::backend::{Autodiff, Flex};
 use super::flex::{ActivationOps, activate_backward, relu_backward};
 use super::function::Activation;
 use crate::backend::flex::FlexTensor;
+use crate::backend::graph::Strategy;
 use crate::ops::dropout::kernel::Dropout;
 
 impl<C: CheckpointStrategy> ActivationOps for Autodiff<Flex, C> {
     fn fused_relu(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
-        let prepared = Relu.prepare::<C>([x.node()]);
+        let prepared = Relu.prepare::<Strategy>([x.node()]);
         let y = Flex::fused_relu(x.into_primitive(), dropout);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(prep) => prep.finish((y.clone(), dropout.probability), y),
@@ -30,7 +31,7 @@ impl<C: CheckpointStrategy> ActivationOps for Autodiff<Flex, C> {
         activation: Activation,
         dropout: Dropout,
     ) -> FloatTensor<Self> {
-        let prepared = Activate.prepare::<C>([x.node()]);
+        let prepared = Activate.prepare::<Strategy>([x.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let state = (prep.checkpoint(&x), activation, dropout);

@@ -7,7 +7,7 @@ mod flex;
 pub(crate) mod function;
 #[cfg(feature = "flex")]
 mod kernel;
-#[cfg(feature = "autodiff")]
+#[cfg(all(feature = "_portable", feature = "autodiff"))]
 mod portable;
 
 use burn::tensor::Tensor;
@@ -27,7 +27,7 @@ pub fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
     if crate::backend::flex::takes(&x) {
         return flex::relu(x, dropout);
     }
-    #[cfg(feature = "autodiff")]
+    #[cfg(all(feature = "_portable", feature = "autodiff"))]
     if crate::backend::portable::takes(&x) {
         return portable::relu(x, dropout);
     }
@@ -70,7 +70,7 @@ pub fn activate(x: Tensor<2>, activation: Activation, dropout: f64) -> Tensor<2>
     if crate::backend::flex::takes(&x) {
         return flex::activate(x, activation, dropout);
     }
-    #[cfg(feature = "autodiff")]
+    #[cfg(all(feature = "_portable", feature = "autodiff"))]
     if crate::backend::portable::takes(&x) {
         return portable::activate(x, activation, dropout);
     }

@@ -14,13 +14,13 @@ use burn::backend::{
 use burn::tensor::{Slice, Tensor};
 
 use super::function::{ARGUMENT, Activation, Function};
+use crate::backend::graph::Strategy;
 use crate::backend::portable::{on_all_backends, size};
 use crate::ops::dropout::portable::{DropoutMask, draw_mask, scale};
 
 /// The operations that Burn dispatches to every backend. Autodiff backends use the backward passes
 /// below.
 #[backend_extension(
-    Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
     Cube: cfg(feature = "_cube"),
     Autodiff
@@ -63,7 +63,7 @@ pub(super) fn activate(x: Tensor<2>, activation: Activation, dropout: f64) -> Te
 
 impl<B: Backend, C: CheckpointStrategy> PortableActivation for Autodiff<B, C> {
     fn portable_relu(x: FloatTensor<Self>, mask: DropoutMask<Self>) -> FloatTensor<Self> {
-        let prepared = Relu.prepare::<C>([x.node()]);
+        let prepared = Relu.prepare::<Strategy>([x.node()]);
         let mask = mask.inner();
         let y = mask.apply(B::relu(x.into_primitive()));
         match prepared.compute_bound().stateful() {
@@ -77,7 +77,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableActivation for Autodiff<B, C> {
         activation: Activation,
         mask: DropoutMask<Self>,
     ) -> FloatTensor<Self> {
-        let prepared = Activate.prepare::<C>([x.node()]);
+        let prepared = Activate.prepare::<Strategy>([x.node()]);
         let mask = mask.inner();
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {

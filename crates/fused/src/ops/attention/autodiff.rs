@@ -13,7 +13,7 @@ use super::flex::{AttentionOps, Inputs};
 use super::mask::KeyMask;
 use super::terms::{Form, ScoreBias};
 use crate::backend::flex::FlexTensor;
-use crate::backend::graph::{parents, register};
+use crate::backend::graph::{Strategy, parents, register};
 use crate::ops::dropout::kernel::Dropout;
 
 impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
@@ -26,8 +26,8 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
     ) -> FloatTensor<Self> {
         let of_scores = (mask.inner(), form, dropout);
         match bias {
-            ScoreBias::None => self_attention::<C>(packed, of_scores),
-            ScoreBias::Added(bias) => biased_self_attention::<C>(packed, bias, of_scores),
+            ScoreBias::None => self_attention(packed, of_scores),
+            ScoreBias::Added(bias) => biased_self_attention(packed, bias, of_scores),
         }
     }
 
@@ -39,7 +39,7 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
         dropout: Dropout,
     ) -> FloatTensor<Self> {
         let mask = mask.inner();
-        let prepared = CrossAttention.prepare::<C>([query.node(), packed.node()]);
+        let prepared = CrossAttention.prepare::<Strategy>([query.node(), packed.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let nodes = [prep.checkpoint(&query), prep.checkpoint(&packed)];
@@ -60,11 +60,11 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
 /// The mask, form and dropout of attention, which have no gradients.
 type OfScores = (KeyMask<Flex>, Form, Dropout);
 
-fn self_attention<C: CheckpointStrategy>(
-    packed: FloatTensor<Autodiff<Flex, C>>,
+fn self_attention(
+    packed: FloatTensor<Autodiff<Flex>>,
     (mask, form, dropout): OfScores,
-) -> FloatTensor<Autodiff<Flex, C>> {
-    let prepared = SelfAttention.prepare::<C>([packed.node()]);
+) -> FloatTensor<Autodiff<Flex>> {
+    let prepared = SelfAttention.prepare::<Strategy>([packed.node()]);
     match prepared.compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
             let nodes = [prep.checkpoint(&packed)];
@@ -79,12 +79,12 @@ fn self_attention<C: CheckpointStrategy>(
     }
 }
 
-fn biased_self_attention<C: CheckpointStrategy>(
-    packed: FloatTensor<Autodiff<Flex, C>>,
-    bias: FloatTensor<Autodiff<Flex, C>>,
+fn biased_self_attention(
+    packed: FloatTensor<Autodiff<Flex>>,
+    bias: FloatTensor<Autodiff<Flex>>,
     (mask, form, dropout): OfScores,
-) -> FloatTensor<Autodiff<Flex, C>> {
-    let prepared = BiasedSelfAttention.prepare::<C>([packed.node(), bias.node()]);
+) -> FloatTensor<Autodiff<Flex>> {
+    let prepared = BiasedSelfAttention.prepare::<Strategy>([packed.node(), bias.node()]);
     match prepared.compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
             let nodes = [prep.checkpoint(&packed), prep.checkpoint(&bias)];

@@ -15,7 +15,7 @@ mod flex;
 mod kernel;
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 mod mask;
-#[cfg(feature = "autodiff")]
+#[cfg(all(feature = "_portable", feature = "autodiff"))]
 mod portable;
 mod terms;
 #[cfg(all(test, feature = "flex"))]
@@ -65,7 +65,7 @@ pub fn self_attention<'a>(
     if crate::backend::flex::takes(packed) {
         return flex::self_attention(packed.clone(), n_heads, terms, dropout);
     }
-    #[cfg(feature = "autodiff")]
+    #[cfg(all(feature = "_portable", feature = "autodiff"))]
     if crate::backend::portable::takes(packed) {
         let packed = packed.clone();
         return Some(portable::self_attention(packed, terms, scores, dropout));
@@ -116,7 +116,7 @@ pub fn cross_attention<'a>(
     if crate::backend::flex::takes(query) && crate::backend::flex::takes(packed) {
         return flex::cross_attention(query.clone(), packed.clone(), terms, dropout);
     }
-    #[cfg(feature = "autodiff")]
+    #[cfg(all(feature = "_portable", feature = "autodiff"))]
     if crate::backend::portable::takes(query) && crate::backend::portable::takes(packed) {
         let inputs = [query.clone(), packed.clone()];
         return Some(portable::cross_attention(inputs, terms, scores, dropout));

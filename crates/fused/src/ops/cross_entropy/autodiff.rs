@@ -14,6 +14,7 @@ use burn::backend::{Autodiff, AutodiffBackend, Flex};
 use super::chunks_autodiff::forward_tracked;
 use super::flex::{CrossEntropyOps, FlexChunks, backward};
 use crate::backend::flex::FlexTensor;
+use crate::backend::graph::Strategy;
 
 impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
     fn fused_cross_entropy(
@@ -21,7 +22,7 @@ impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
         target: IntTensor<Self>,
         smoothing: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
-        let prepared = CrossEntropy.prepare::<C>([logits.node()]);
+        let prepared = CrossEntropy.prepare::<Strategy>([logits.node()]);
         let logits = logits.into_primitive();
         let (smoothed, plain) =
             Flex::fused_cross_entropy(logits.clone(), target.clone(), smoothing);
@@ -41,7 +42,7 @@ impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
         rows_at_a_time: usize,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let inputs = [x, weight, bias];
-        forward_tracked::<FlexChunks, Flex, C>(inputs, target, smoothing, rows_at_a_time).into()
+        forward_tracked::<FlexChunks, Flex>(inputs, target, smoothing, rows_at_a_time).into()
     }
 }
 

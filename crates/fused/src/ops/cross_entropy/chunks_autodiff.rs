@@ -4,25 +4,24 @@ use std::marker::PhantomData;
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
-use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, AutodiffBackend, Backend, TensorMetadata};
 
 use super::chunks::{ChunkOps, forward, ranges, slice};
-use crate::backend::graph::{parents, register};
+use crate::backend::graph::{Strategy, parents, register};
 
 /// Returns the losses of all rows: with label smoothing and a node in the autodiff graph, and without
 /// both.
-pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>(
-    inputs: [FloatTensor<Autodiff<B, C>>; 3],
+pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend>(
+    inputs: [FloatTensor<Autodiff<B>>; 3],
     target: IntTensor<B>,
     smoothing: f64,
     at_a_time: usize,
-) -> [FloatTensor<Autodiff<B, C>>; 2] {
+) -> [FloatTensor<Autodiff<B>>; 2] {
     let nodes = inputs.each_ref().map(|tensor| tensor.node());
-    let prepared = LinearCrossEntropy::<P>(PhantomData).prepare::<C>(nodes);
+    let prepared = LinearCrossEntropy::<P>(PhantomData).prepare::<Strategy>(nodes);
     let primitives = inputs.clone().map(|tensor| tensor.into_primitive());
     let (smoothed, plain) = forward::<P, B>(&primitives, &target, smoothing, at_a_time);
     let smoothed = match prepared.compute_bound().stateful() {
@@ -32,7 +31,7 @@ pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>
         }
         OpsKind::UnTracked(prep) => prep.finish(smoothed),
     };
-    [smoothed, Autodiff::<B, C>::from_inner(plain)]
+    [smoothed, Autodiff::<B>::from_inner(plain)]
 }
 
 #[derive(Debug)]

@@ -13,7 +13,7 @@ mod chunks_autodiff;
 mod flex;
 #[cfg(feature = "flex")]
 mod kernel;
-#[cfg(feature = "autodiff")]
+#[cfg(all(feature = "_portable", feature = "autodiff"))]
 mod portable;
 
 use burn::tensor::activation::log_softmax;
@@ -63,7 +63,7 @@ pub fn cross_entropy(
     if crate::backend::flex::takes(&logits) {
         return flex::cross_entropy(logits, target, smoothing);
     }
-    #[cfg(feature = "autodiff")]
+    #[cfg(all(feature = "_portable", feature = "autodiff"))]
     if crate::backend::portable::takes(&logits) {
         return portable::cross_entropy(logits, target, smoothing);
     }
@@ -134,7 +134,7 @@ pub fn linear_cross_entropy(
     if crate::backend::flex::takes(&x) && crate::backend::flex::takes(&weight) {
         return flex::linear_cross_entropy([x, weight], bias, target, smoothing, rows_at_a_time);
     }
-    #[cfg(feature = "autodiff")]
+    #[cfg(all(feature = "_portable", feature = "autodiff"))]
     if crate::backend::portable::takes(&x) && crate::backend::portable::takes(&weight) {
         return portable::linear_cross_entropy(
             [x, weight],

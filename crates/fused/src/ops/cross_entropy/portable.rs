@@ -17,12 +17,12 @@ use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
 
 use super::chunks::{ChunkOps, forward};
 use super::chunks_autodiff::forward_tracked;
+use crate::backend::graph::Strategy;
 use crate::backend::portable::{as_row, on_all_backends, size, sum_rows};
 
 /// The operations that Burn dispatches to every backend. Autodiff backends use the backward pass
 /// below and, for chunks, the one in `chunks_autodiff.rs`.
 #[backend_extension(
-    Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
     Cube: cfg(feature = "_cube"),
     Autodiff
@@ -95,7 +95,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
         target: IntTensor<Self>,
         smoothing: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
-        let prepared = CrossEntropy.prepare::<C>([logits.node()]);
+        let prepared = CrossEntropy.prepare::<Strategy>([logits.node()]);
         let loss = Loss::<B>::of(logits.into_primitive(), target, smoothing);
         let (smoothed, plain) = loss.forward();
         let smoothed = match prepared.compute_bound().stateful() {
@@ -114,7 +114,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
         rows_at_a_time: usize,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let inputs = [x, weight, bias];
-        forward_tracked::<PortableChunks, B, C>(inputs, target, smoothing, rows_at_a_time).into()
+        forward_tracked::<PortableChunks, B>(inputs, target, smoothing, rows_at_a_time).into()
     }
 }
 

@@ -9,10 +9,11 @@ use burn::backend::{Autodiff, Flex};
 
 use super::flex::DropoutOps;
 use super::kernel::Dropout;
+use crate::backend::graph::Strategy;
 
 impl<C: CheckpointStrategy> DropoutOps for Autodiff<Flex, C> {
     fn fused_dropout(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
-        let prepared = DropoutNode.prepare::<C>([x.node()]);
+        let prepared = DropoutNode.prepare::<Strategy>([x.node()]);
         let y = Flex::fused_dropout(x.into_primitive(), dropout);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(prep) => prep.finish(dropout, y),

@@ -11,7 +11,7 @@ pub(crate) mod flex;
 pub(crate) mod hash;
 #[cfg(feature = "flex")]
 pub(crate) mod kernel;
-#[cfg(feature = "autodiff")]
+#[cfg(all(feature = "_portable", feature = "autodiff"))]
 pub(crate) mod portable;
 
 use burn::tensor::{Distribution, Tensor};

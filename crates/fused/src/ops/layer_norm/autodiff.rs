@@ -10,7 +10,7 @@ use burn::backend::{Autodiff, Flex};
 
 use super::flex::{LayerNormOps, backward};
 use super::statistics::Statistics;
-use crate::backend::graph::{parents, register};
+use crate::backend::graph::{Strategy, parents, register};
 
 impl<C: CheckpointStrategy> LayerNormOps for Autodiff<Flex, C> {
     fn fused_layer_norm(
@@ -19,7 +19,7 @@ impl<C: CheckpointStrategy> LayerNormOps for Autodiff<Flex, C> {
         beta: FloatTensor<Self>,
         statistics: Statistics,
     ) -> FloatTensor<Self> {
-        let prepared = LayerNorm.prepare::<C>([x.node(), gamma.node(), beta.node()]);
+        let prepared = LayerNorm.prepare::<Strategy>([x.node(), gamma.node(), beta.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let state = (prep.checkpoint(&x), prep.checkpoint(&gamma), statistics);

@@ -8,7 +8,7 @@ mod autodiff;
 pub(crate) mod flex;
 #[cfg(feature = "flex")]
 pub(crate) mod kernel;
-#[cfg(feature = "autodiff")]
+#[cfg(all(feature = "_portable", feature = "autodiff"))]
 pub(crate) mod portable;
 pub(crate) mod statistics;
 
@@ -90,7 +90,7 @@ pub(super) fn layer_norm_with(
     {
         return flex::layer_norm(x, gamma, beta, statistics);
     }
-    #[cfg(feature = "autodiff")]
+    #[cfg(all(feature = "_portable", feature = "autodiff"))]
     if crate::backend::portable::takes(&x) && crate::backend::portable::takes(&gamma) {
         return portable::layer_norm(x, gamma, beta, statistics);
     }

@@ -15,13 +15,12 @@ use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
 use super::statistics::Statistics;
-use crate::backend::graph::{parents, register};
+use crate::backend::graph::{Strategy, parents, register};
 use crate::backend::portable::{as_row, on_all_backends, sum_rows};
 
 /// The operation that Burn dispatches to every backend. Autodiff backends use the backward pass
 /// below.
 #[backend_extension(
-    Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
     Cube: cfg(feature = "_cube"),
     Autodiff
@@ -62,7 +61,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableLayerNorm for Autodiff<B, C> {
         beta: FloatTensor<Self>,
         statistics: Statistics,
     ) -> FloatTensor<Self> {
-        let prepared = LayerNorm.prepare::<C>([x.node(), gamma.node(), beta.node()]);
+        let prepared = LayerNorm.prepare::<Strategy>([x.node(), gamma.node(), beta.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let gamma_node = prep.checkpoint(&gamma);

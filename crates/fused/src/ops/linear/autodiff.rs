@@ -12,11 +12,11 @@ use burn::backend::{Autodiff, Flex};
 
 use super::flex::{LinearOps, matmul_and_sums, sum_rows};
 use crate::backend::flex::FlexTensor;
-use crate::backend::graph::parents;
+use crate::backend::graph::{Strategy, parents};
 
 impl<C: CheckpointStrategy> LinearOps for Autodiff<Flex, C> {
     fn fused_matmul(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        let prepared = Linear.prepare::<C>([x.node(), weight.node()]);
+        let prepared = Linear.prepare::<Strategy>([x.node(), weight.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let inputs = Inputs::keep(&mut prep, &x, &weight);
@@ -35,7 +35,7 @@ impl<C: CheckpointStrategy> LinearOps for Autodiff<Flex, C> {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        let prepared = Linear.prepare::<C>([x.node(), weight.node(), bias.node()]);
+        let prepared = Linear.prepare::<Strategy>([x.node(), weight.node(), bias.node()]);
         let forward = |x: FloatTensor<Self>, weight: FloatTensor<Self>| {
             Flex::fused_linear(
                 x.into_primitive(),
@@ -65,10 +65,10 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn keep<C: CheckpointStrategy, const N: usize>(
-        prep: &mut OpsPrep<Linear, Flex, Self, C, N, Tracked>,
-        x: &FloatTensor<Autodiff<Flex, C>>,
-        weight: &FloatTensor<Autodiff<Flex, C>>,
+    fn keep<const N: usize>(
+        prep: &mut OpsPrep<Linear, Flex, Self, Strategy, N, Tracked>,
+        x: &FloatTensor<Autodiff<Flex>>,
+        weight: &FloatTensor<Autodiff<Flex>>,
     ) -> Self
     where
         Linear: Backward<Flex, N, State = Self>,

@@ -12,7 +12,7 @@ use burn::backend::{Autodiff, Flex, TensorMetadata};
 
 use super::flex::{ResidualOps, backward};
 use crate::backend::flex::FlexTensor;
-use crate::backend::graph::{Pair, parents, register};
+use crate::backend::graph::{Pair, Strategy, parents, register};
 use crate::ops::dropout::flex::dropped;
 use crate::ops::dropout::kernel::Dropout;
 use crate::ops::layer_norm::flex::LayerNormOps;
@@ -24,7 +24,7 @@ impl<C: CheckpointStrategy> ResidualOps for Autodiff<Flex, C> {
         y: FloatTensor<Self>,
         dropout: Dropout,
     ) -> FloatTensor<Self> {
-        let prepared = Residual.prepare::<C>([x.node(), y.node()]);
+        let prepared = Residual.prepare::<Strategy>([x.node(), y.node()]);
         let sum = Flex::fused_residual(x.into_primitive(), y.into_primitive(), dropout);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(prep) => prep.finish(dropout, sum),
@@ -52,7 +52,7 @@ impl<C: CheckpointStrategy> ResidualOps for Autodiff<Flex, C> {
         let [x, y, gamma, beta] = [x, y, gamma, beta].map(|tensor| tensor.into_primitive());
         let (sum, norm) = Flex::fused_residual_and_norm(x, y, gamma, beta, dropout, statistics);
         let pair = Pair::default();
-        let prepared = ResidualAndNorm.prepare::<C>(parents);
+        let prepared = ResidualAndNorm.prepare::<Strategy>(parents);
         let both = match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let forward = Forward {
@@ -65,7 +65,7 @@ impl<C: CheckpointStrategy> ResidualOps for Autodiff<Flex, C> {
             }
             OpsKind::UnTracked(prep) => prep.finish(sum.clone()),
         };
-        pair.results::<C>(&both, [sum, norm]).into()
+        pair.results(&both, [sum, norm]).into()
     }
 }
 

@@ -6,7 +6,7 @@ mod autodiff;
 mod flex;
 #[cfg(feature = "flex")]
 mod kernel;
-#[cfg(feature = "autodiff")]
+#[cfg(all(feature = "_portable", feature = "autodiff"))]
 mod portable;
 
 use burn::tensor::Tensor;
@@ -30,7 +30,7 @@ pub fn residual(x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
     if [&x, &y].into_iter().all(crate::backend::flex::takes) {
         return flex::residual(x, y, dropout);
     }
-    #[cfg(feature = "autodiff")]
+    #[cfg(all(feature = "_portable", feature = "autodiff"))]
     if [&x, &y].into_iter().all(crate::backend::portable::takes) {
         return portable::residual(x, y, dropout);
     }
@@ -65,7 +65,7 @@ pub fn residual_norm(
     {
         return flex::residual_and_norm([x, y], [gamma, beta], dropout, statistics).1;
     }
-    #[cfg(feature = "autodiff")]
+    #[cfg(all(feature = "_portable", feature = "autodiff"))]
     if [&x, &y].into_iter().all(crate::backend::portable::takes)
         && [&gamma, &beta]
             .into_iter()

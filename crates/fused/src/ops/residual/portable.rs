@@ -9,7 +9,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
-use crate::backend::graph::{parents, register};
+use crate::backend::graph::{Strategy, parents, register};
 use crate::backend::portable::on_all_backends;
 use crate::ops::dropout::portable::{DropoutMask, draw_mask};
 use crate::ops::layer_norm::portable::Normalized;
@@ -18,7 +18,6 @@ use crate::ops::layer_norm::statistics::Statistics;
 /// The operations that Burn dispatches to every backend. Autodiff backends use the backward passes
 /// below.
 #[backend_extension(
-    Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
     Cube: cfg(feature = "_cube"),
     Autodiff
@@ -80,7 +79,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableResidual for Autodiff<B, C> {
         y: FloatTensor<Self>,
         mask: DropoutMask<Self>,
     ) -> FloatTensor<Self> {
-        let prepared = Residual.prepare::<C>([x.node(), y.node()]);
+        let prepared = Residual.prepare::<Strategy>([x.node(), y.node()]);
         let mask = mask.inner();
         let sum = B::float_add(x.into_primitive(), mask.apply(y.into_primitive()));
         match prepared.compute_bound().stateful() {
@@ -98,7 +97,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableResidual for Autodiff<B, C> {
         statistics: Statistics,
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), y.node(), gamma.node(), beta.node()];
-        let prepared = ResidualNorm.prepare::<C>(nodes);
+        let prepared = ResidualNorm.prepare::<Strategy>(nodes);
         let mask = mask.inner();
         let y = mask.apply(y.into_primitive());
         let normalized = Normalized::<B>::of(B::float_add(x.into_primitive(), y), statistics);

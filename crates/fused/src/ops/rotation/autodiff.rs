@@ -9,6 +9,7 @@ use burn::backend::{Autodiff, Flex};
 
 use super::flex::{RotationOps, rotated};
 use crate::backend::flex::FlexTensor;
+use crate::backend::graph::Strategy;
 
 impl<C: CheckpointStrategy> RotationOps for Autodiff<Flex, C> {
     fn fused_rotate(
@@ -17,7 +18,7 @@ impl<C: CheckpointStrategy> RotationOps for Autodiff<Flex, C> {
         sin: FloatTensor<Self>,
         n_heads: usize,
     ) -> FloatTensor<Self> {
-        let prepared = Rotation.prepare::<C>([x.node()]);
+        let prepared = Rotation.prepare::<Strategy>([x.node()]);
         let angles = [cos, sin].map(|angles| angles.into_primitive());
         let y = rotated(x.into_primitive(), &angles, n_heads, 1.0);
         match prepared.compute_bound().stateful() {

@@ -13,7 +13,7 @@ use super::super::terms::{Form, ScoreBias};
 use super::PortableAttention;
 use super::blocks::Attention;
 use super::masks::{Masks, WeightDropout};
-use crate::backend::graph::{parents, register};
+use crate::backend::graph::{Strategy, parents, register};
 
 impl<B: Backend, C: CheckpointStrategy> PortableAttention for Autodiff<B, C> {
     fn portable_self_attention(
@@ -25,8 +25,8 @@ impl<B: Backend, C: CheckpointStrategy> PortableAttention for Autodiff<B, C> {
     ) -> FloatTensor<Self> {
         let masks = Masks::inner(mask, dropout);
         match bias {
-            ScoreBias::None => self_attention::<B, C>(packed, masks, form),
-            ScoreBias::Added(bias) => biased_self_attention::<B, C>(packed, bias, masks, form),
+            ScoreBias::None => self_attention::<B>(packed, masks, form),
+            ScoreBias::Added(bias) => biased_self_attention::<B>(packed, bias, masks, form),
         }
     }
 
@@ -38,7 +38,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableAttention for Autodiff<B, C> {
         form: Form,
     ) -> FloatTensor<Self> {
         let masks = Masks::inner(mask, dropout);
-        let prepared = CrossAttention.prepare::<C>([query.node(), packed.node()]);
+        let prepared = CrossAttention.prepare::<Strategy>([query.node(), packed.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let inputs = [prep.checkpoint(&query), prep.checkpoint(&packed)];
@@ -56,12 +56,12 @@ impl<B: Backend, C: CheckpointStrategy> PortableAttention for Autodiff<B, C> {
     }
 }
 
-fn self_attention<B: Backend, C: CheckpointStrategy>(
-    packed: FloatTensor<Autodiff<B, C>>,
+fn self_attention<B: Backend>(
+    packed: FloatTensor<Autodiff<B>>,
     masks: Masks<B>,
     form: Form,
-) -> FloatTensor<Autodiff<B, C>> {
-    let prepared = SelfAttention.prepare::<C>([packed.node()]);
+) -> FloatTensor<Autodiff<B>> {
+    let prepared = SelfAttention.prepare::<Strategy>([packed.node()]);
     match prepared.compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
             let inputs = [prep.checkpoint(&packed)];
@@ -76,13 +76,13 @@ fn self_attention<B: Backend, C: CheckpointStrategy>(
     }
 }
 
-fn biased_self_attention<B: Backend, C: CheckpointStrategy>(
-    packed: FloatTensor<Autodiff<B, C>>,
-    bias: FloatTensor<Autodiff<B, C>>,
+fn biased_self_attention<B: Backend>(
+    packed: FloatTensor<Autodiff<B>>,
+    bias: FloatTensor<Autodiff<B>>,
     masks: Masks<B>,
     form: Form,
-) -> FloatTensor<Autodiff<B, C>> {
-    let prepared = BiasedSelfAttention.prepare::<C>([packed.node(), bias.node()]);
+) -> FloatTensor<Autodiff<B>> {
+    let prepared = BiasedSelfAttention.prepare::<Strategy>([packed.node(), bias.node()]);
     match prepared.compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
             let inputs = [prep.checkpoint(&packed), prep.checkpoint(&bias)];

@@ -18,7 +18,6 @@ use crate::backend::portable::on_all_backends;
 /// The operations that Burn dispatches to every backend. `autodiff.rs` has the backward passes of
 /// autodiff backends.
 #[backend_extension(
-    Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
     Cube: cfg(feature = "_cube"),
     Autodiff
