@@ -23,10 +23,21 @@ use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
 #[derive(Clone, Debug)]
 pub struct AttentionMask {
     blocked: Tensor<4, Bool>,
-    /// Whether there may be queries whose keys are all blocked.
-    may_blind: bool,
+    blocks: Blocks,
     /// Queries whose keys are all blocked, `[B or 1, H or 1, T or 1, 1]`; computed at first use.
     blind: OnceLock<Tensor<4, Bool>>,
+}
+
+/// What is known of the keys that a mask blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Blocks {
+    /// No key.
+    Nothing,
+    /// The keys after each query, where the last query is at the last key.
+    Later,
+    /// Not all keys of a query.
+    Some,
+    Any,
 }
 
 impl AttentionMask {
@@ -72,9 +83,14 @@ impl AttentionMask {
             blocked.collect::<Vec<bool>>(),
             [lengths.len(), 1, 1, padded_length],
         );
+        let blocks = match lengths.iter().min() {
+            Some(0) | None => Blocks::Any,
+            Some(&shortest) if shortest == padded_length => Blocks::Nothing,
+            Some(_) => Blocks::Some,
+        };
         Self {
             blocked: Tensor::from_data(blocked, device),
-            may_blind: lengths.contains(&0),
+            blocks,
             blind: OnceLock::new(),
         }
     }
@@ -101,8 +117,7 @@ impl AttentionMask {
         let key = Tensor::<1, Int>::arange(0..last, device).reshape([1, 1, 1, past + length]);
         Self {
             blocked: key.greater(query),
-            // Every query attends at least to itself.
-            may_blind: false,
+            blocks: Blocks::Later,
             blind: OnceLock::new(),
         }
     }
@@ -130,7 +145,7 @@ impl AttentionMask {
         };
         Self {
             blocked: blocked.reshape(shape),
-            may_blind: true,
+            blocks: Blocks::Any,
             blind: OnceLock::new(),
         }
     }
@@ -153,7 +168,7 @@ impl AttentionMask {
     pub(crate) fn inner(self) -> Self {
         Self {
             blocked: self.blocked.inner(),
-            may_blind: self.may_blind,
+            blocks: self.blocks,
             blind: OnceLock::new(),
         }
     }
@@ -210,7 +225,7 @@ impl AttentionMask {
             1 => self.clone(),
             _ => Self {
                 blocked: self.blocked.clone().select(0, rows),
-                may_blind: self.may_blind,
+                blocks: self.blocks,
                 blind: OnceLock::new(),
             },
         }
@@ -225,7 +240,17 @@ impl AttentionMask {
     /// blocked; `None` if the mask's constructor rules out such queries.
     pub(crate) fn blind(&self) -> Option<&Tensor<4, Bool>> {
         let find = || self.blocked.clone().all_dim(3);
-        self.may_blind.then(|| self.blind.get_or_init(find))
+        (self.blocks == Blocks::Any).then(|| self.blind.get_or_init(find))
+    }
+
+    /// Returns whether the mask blocks a key.
+    pub(crate) fn blocks_any(&self) -> bool {
+        self.blocks != Blocks::Nothing
+    }
+
+    /// Returns whether the mask blocks the keys after each query, and no other.
+    pub(crate) fn is_causal(&self) -> bool {
+        self.blocks == Blocks::Later
     }
 }
 

@@ -184,6 +184,32 @@ fn a_row_with_every_key_masked_is_zero_and_finite() {
 }
 
 #[test]
+fn a_mask_gives_what_its_tensor_gives() {
+    for backend in cpu_backends() {
+        for device in [backend.device.clone(), backend.device.without_autodiff()] {
+            let random = |length| {
+                let distribution = burn::tensor::Distribution::Normal(0.0, 3.0);
+                Tensor::<4>::random([2, 2, length, 4], distribution, &device)
+            };
+            let (q, k, v) = (random(3), random(5), random(5));
+            for mask in [
+                AttentionMask::causal_after(2, 3, &device),
+                AttentionMask::of_lengths(&[5, 5], &device),
+                AttentionMask::of_lengths(&[5, 2], &device),
+            ] {
+                let plain = AttentionMask::from_blocked(mask.blocked().clone());
+                let [found, expected] = [&mask, &plain].map(|mask| {
+                    let y =
+                        scaled_dot_product_attention(q.clone(), k.clone(), v.clone(), Some(mask));
+                    y.into_data()
+                });
+                found.assert_approx_eq(&expected, burn::tensor::Tolerance::<f32>::absolute(1e-6));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_source_of_padding_alone_gives_finite_values() {
     for_all_models(|name, model, device| {
         let source = ids(&[&[3, 4], &[0, 0]], device);

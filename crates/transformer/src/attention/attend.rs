@@ -72,6 +72,7 @@ pub(super) fn attend(
     keep_weights: bool,
 ) -> (Tensor<3>, Option<Tensor<4>>) {
     check(&inputs, mask, terms);
+    let mask = mask.filter(|mask| mask.blocks_any());
     if !keep_weights && let Some(context) = fast(&inputs, mask, terms, dropout) {
         return (context, None);
     }

@@ -58,10 +58,13 @@ pub(super) fn attention_with(
         return weights_with(query, key, mask, terms).matmul(value);
     }
     let shape = scores_shape(&query, &key);
+    let is_causal = mask.is_some_and(AttentionMask::is_causal);
+    let mask = mask.filter(|mask| mask.blocks_any() && !is_causal);
     let mask = mask.map(|mask| mask.blocked().clone().expand(shape));
     let bias = terms.bias.clone().map(|bias| bias.expand(shape));
     let options = AttentionModuleOptions {
         scale: terms.is_unscaled.then_some(1.0),
+        is_causal,
         ..Default::default()
     };
     attention(query, key, value, mask, bias, options)
