@@ -36,32 +36,28 @@ pub struct BeamArgs {
 }
 
 impl BeamArgs {
-    /// Returns a beam search if the flags or the model ask for one, else greedy decoding. A width or
-    /// a length penalty that is not given comes from `default`, which comes with the model, as do samples
-    /// if no flag asks for a beam.
+    /// Returns a beam search if the flags ask for one, else `default`, the method that comes with the
+    /// model. A width or a length penalty that is not given comes from it.
     ///
     /// # Errors
     ///
     /// Flags that cannot be combined.
     pub fn method_or(&self, default: Method) -> Result<Method, UsageError> {
         let (name, alpha) = (self.length_penalty.map(name_of), self.alpha);
-        let default = match default {
-            Method::Sample { .. } if self.beam.is_none() && name.is_none() && alpha.is_none() => {
-                return Ok(default);
-            }
+        let own = match default {
             Method::Beam {
                 width,
                 length_penalty,
             } => Some((width, length_penalty)),
             _ => None,
         };
-        let width = self.beam.or(default.map(|(width, _)| width));
+        let width = self.beam.or(own.map(|(width, _)| width));
         needs("--length-penalty", name, "--beam", width.is_some())?;
         needs("--alpha", alpha, "--beam", width.is_some())?;
         let Some(width) = width else {
-            return Ok(Method::Greedy);
+            return Ok(default);
         };
-        let default = default.map(|(_, penalty)| penalty);
+        let default = own.map(|(_, penalty)| penalty);
         let length_penalty = match (self.length_penalty, default) {
             (None, Some(default)) if alpha.is_none() => default,
             (None, Some(LengthPenalty::Power { .. })) | (Some(Penalty::Power), _) => {

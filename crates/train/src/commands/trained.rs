@@ -111,8 +111,7 @@ pub(super) fn load(
 pub(super) fn note_unknown([unknown, all]: [usize; 2]) {
     if unknown > 0 {
         let [unknown, all] = [unknown, all].map(grouped);
-        output::note(&format!(
-            "{unknown} of {all} source tokens are unknown to the vocabulary"
-        ));
+        let what = "source tokens are unknown to the vocabulary";
+        output::note(&format!("{unknown} of {all} {what}"));
     }
 }

@@ -152,27 +152,22 @@ impl<'a> Predictor<'a> {
         match &self.work {
             Work::Generate(generation) => {
                 let outputs = self.generate(requests, generation)?;
-                let alignments = if generation.alignments {
-                    self.align(requests, &outputs)?
-                } else {
-                    Vec::new()
-                };
-                let mut alignments = alignments.into_iter();
-                let outputs = requests.iter().zip(outputs);
-                let lines = outputs
-                    .map(|(request, outputs)| self.targets(request, outputs, &mut alignments));
-                Ok(lines.collect())
+                let aligned = generation
+                    .alignments
+                    .then(|| self.align(requests, &outputs));
+                let mut alignments = aligned.transpose()?.into_iter().flatten();
+                let line = |(request, outputs)| self.targets(request, outputs, &mut alignments);
+                Ok(requests.iter().copied().zip(outputs).map(line).collect())
             }
             Work::Score => {
-                let scores = requests.iter().zip(self.score(requests)?);
-                let lines = scores.map(|(request, score)| {
-                    if self.is_json {
-                        to_line(&self.score_record(request, Some(&score)))
-                    } else {
-                        format!("{:.4}\n", score.log_probability)
-                    }
-                });
-                Ok(lines.collect())
+                let json =
+                    |(request, score): (&&_, _)| to_line(&self.score_record(request, Some(score)));
+                let scores = self.score(requests)?;
+                if self.is_json {
+                    return Ok(requests.iter().zip(&scores).map(json).collect());
+                }
+                let line = |score: &TargetScore| format!("{:.4}\n", score.log_probability);
+                Ok(scores.iter().map(line).collect())
             }
         }
     }
@@ -380,12 +375,11 @@ impl<'a> Predictor<'a> {
             });
         }
         let line = |output: &Hypothesis| {
-            let target = one_line(&decode(&output.tokens));
-            if self.is_n_best() {
-                format!("{}\t{:.4}\t{target}\n", request.line, output.score)
-            } else {
-                format!("{target}\n")
-            }
+            let before = format!("{}\t{:.4}\t", request.line, output.score);
+            let before = Some(before)
+                .filter(|_| self.is_n_best())
+                .unwrap_or_default();
+            format!("{before}{}\n", one_line(&decode(&output.tokens)))
         };
         outputs.iter().map(line).collect()
     }
@@ -418,11 +412,11 @@ impl<'a> Predictor<'a> {
     /// Returns the result of a line that was rejected with `error`: the error in JSON, an empty
     /// output in plain text.
     pub fn rejected(&self, line: u64, error: &UsageError) -> String {
-        if self.is_json {
-            let error = Value::from(error.to_string());
-            return format!("{{\"line\":{line},\"error\":{error}}}\n");
+        if !self.is_json {
+            return self.empty(line);
         }
-        self.empty(line)
+        let error = Value::from(error.to_string());
+        format!("{{\"line\":{line},\"error\":{error}}}\n")
     }
 
     /// Returns whether a source can have several outputs. Plain-text lines then begin with line
@@ -432,16 +426,13 @@ impl<'a> Predictor<'a> {
     }
 
     fn empty(&self, line: u64) -> String {
-        if self.is_n_best() {
-            format!("{line}\t\t\n")
-        } else {
-            "\n".into()
-        }
+        let before = Some(format!("{line}\t\t")).filter(|_| self.is_n_best());
+        before.unwrap_or_default() + "\n"
     }
 
     fn token_names(&self, ids: &[u32]) -> Vec<String> {
-        let names = ids.iter().map(|&id| self.codec().target_token(id));
-        names.collect()
+        let name = |&id: &u32| self.codec().target_token(id);
+        ids.iter().map(name).collect()
     }
 }
 

@@ -269,9 +269,8 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, Usage
         return Err(wrong(what.into()));
     }
     let Unique(object) = serde_json::from_str(line).map_err(|error| {
-        wrong(format!(
-            "must be one JSON object, whole on its line ({error})"
-        ))
+        let what = "must be one JSON object, whole on its line";
+        wrong(format!("{what} ({error})"))
     })?;
     let field = |name: &String| {
         let mut path = name.split('.');
@@ -286,9 +285,8 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, Usage
             }
             None => {
                 let (name, path) = (quote(name), TrainSettings::fields.name());
-                Err(wrong(format!(
-                    "has no field {name} ({path} names the fields)"
-                )))
+                let what = format!("has no field {name} ({path} names the fields)");
+                Err(wrong(what))
             }
         }
     };
