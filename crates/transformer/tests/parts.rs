@@ -191,6 +191,15 @@ fn masks_and_positions_of_another_length_are_refused() {
         &late,
         "the rotation is one after 0 tokens, but the cache has 1",
     );
+    let forgotten = || {
+        let mut cache = KeyValueCache::default();
+        for position in [Some(rotary.forward(0, 1)), None] {
+            let x = vectors([2, 1, 16], &device);
+            attention.forward_cached(x, None, position.as_ref(), &mut cache);
+        }
+    };
+    let expected = "the tokens are given no positions, but those in the cache a rotation";
+    check(&forgotten, expected);
     let bias = AttentionPosition::from(Alibi::new(4, &device)).forward(0, 1);
     let biased = || drop(attention.forward(x(), None, Some(&bias)));
     let expected = "the bias of positions is [1, 4, 1, 1], but the scores need [1, 4, 5, 5]";

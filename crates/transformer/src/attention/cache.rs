@@ -3,6 +3,7 @@
 use burn::tensor::{Tensor, s};
 
 use super::index::{TokenRows, index_tensor};
+use crate::position::PositionTerm;
 
 /// Positions of a new buffer, unless the first tokens need more or the capacity is less.
 const FIRST_LENGTH: usize = 32;
@@ -22,6 +23,8 @@ pub struct KeyValueCache {
     rows: usize,
     max_rows: usize,
     max_length: usize,
+    /// The kind of positions that the tokens have; `None` for a cache that is not in use yet.
+    positions: Option<&'static str>,
 }
 
 impl KeyValueCache {
@@ -55,6 +58,20 @@ impl KeyValueCache {
             self.rows == 0 || self.rows == targets,
             "there are {targets} targets, but the cache has {}",
             self.rows
+        );
+    }
+
+    /// Checks that tokens have the kind of positions that those in the cache have.
+    pub(super) fn check_positions(&mut self, position: Option<&PositionTerm>) {
+        let found = match position {
+            None => "no positions",
+            Some(PositionTerm::Rotation(_)) => "a rotation",
+            Some(PositionTerm::Bias(_)) => "a bias",
+        };
+        let held = *self.positions.get_or_insert(found);
+        assert!(
+            held == found,
+            "the tokens are given {found}, but those in the cache {held}"
         );
     }
 
