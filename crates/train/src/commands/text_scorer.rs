@@ -51,13 +51,9 @@ impl TextScorer {
 
     /// Adds a segment.
     pub(super) fn add(&mut self, hypothesis: &str, references: &[&str]) {
-        let case = |text: &str| {
-            if self.metric.lower_case {
-                text.to_lowercase()
-            } else {
-                text.into()
-            }
-        };
+        let is_lower = self.metric.lower_case;
+        let lower = |text: &str| is_lower.then(|| text.to_lowercase());
+        let case = |text: &str| lower(text).unwrap_or_else(|| text.into());
         let hypothesis = &case(hypothesis)[..];
         let references: Vec<String> = references.iter().map(|text| case(text)).collect();
         let references: Vec<&str> = references.iter().map(String::as_str).collect();

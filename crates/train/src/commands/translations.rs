@@ -143,7 +143,7 @@ pub(super) fn run(
         for (pair, _) in &chunk {
             let output = has_source(pair).then(|| outputs.next()).flatten();
             let hypothesis = output.map_or(String::new(), |output| codec.decode_target(output));
-            scorer.add(&hypothesis, &[&pair.target]);
+            scorer.add(&hypothesis, &[&config.tokenizer.normalized(&pair.target)]);
             if let Some(file) = &mut hypotheses {
                 file.add(&pair.source, &pair.target, &hypothesis);
             }
@@ -170,16 +170,15 @@ pub(super) fn run(
     }
     note_unknown(unknown);
     if blank > 0 {
-        output::note(&format!(
-            "{shown}: {} with a blank output, and no part in the loss",
-            counted(blank, "blank source")
-        ));
+        let blank = counted(blank, "blank source");
+        let what = "with a blank output, and no part in the loss";
+        output::note(&format!("{shown}: {blank} {what}"));
     }
     if truncated > 0 {
         let limit = format!("more tokens than the {longest} that this model can take");
+        let pairs = counted(truncated, "pair");
         output::warn(&format!(
-            "{shown}: {} with a side of {limit}: truncated",
-            counted(truncated, "pair")
+            "{shown}: {pairs} with a side of {limit}: truncated"
         ));
     }
     if tokens == 0 {

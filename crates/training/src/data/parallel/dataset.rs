@@ -100,10 +100,7 @@ impl ParallelDataset {
         while chosen.len() < n
             && let Some(mut pair) = pairs.next().transpose()?
         {
-            if config.tokenizer.lower_case {
-                // Outputs are in lower case, too.
-                pair.target = pair.target.to_lowercase();
-            }
+            pair.target = config.tokenizer.normalized(&pair.target);
             let ids = self.tokenizers.encode(&pair);
             let sides = [&self.tokenizers.source, &self.tokenizers.target];
             for ((ids, side), count) in ids.iter().zip(sides).zip(&mut counts) {

@@ -291,3 +291,20 @@ fn blank_texts_train_no_unigram_tokeniser() {
     let trained = Tokenizer::train(&config, Texts::Targets, blank);
     assert_has(&trained.err().unwrap(), &["all targets are blank"]);
 }
+
+#[test]
+fn references_have_the_form_and_the_case_of_outputs() {
+    for (form, lower_case, expected) in [
+        (None, false, "Ő\u{301} ﬁ"),
+        (None, true, "ő\u{301} ﬁ"),
+        (Some(Normalization::Nfd), false, "O\u{30b}\u{301} ﬁ"),
+        (Some(Normalization::Nfkc), true, "ő\u{301} fi"),
+    ] {
+        let config = TokenizerConfig {
+            normalization: form,
+            lower_case,
+            ..Default::default()
+        };
+        assert_eq!(config.normalized("Ő\u{301} ﬁ"), expected);
+    }
+}

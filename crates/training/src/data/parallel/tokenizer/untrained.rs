@@ -1,5 +1,6 @@
 //! Tokenisers before training.
 
+use tokenizers::SplitDelimiterBehavior;
 use tokenizers::models::TrainerWrapper;
 use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
 use tokenizers::models::unigram::{Unigram, UnigramTrainer};
@@ -8,7 +9,7 @@ use tokenizers::normalizers::{Lowercase, NFC, NFD, NFKC, NFKD, NormalizerWrapper
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::{AddedToken, SplitDelimiterBehavior, Tokenizer as Inner};
+use tokenizers::{AddedToken, NormalizedString, Normalizer, Tokenizer as Inner};
 use transformer::Vocabulary;
 
 use super::config::{Normalization, TokenizerConfig, TokenizerKind};
@@ -91,16 +92,30 @@ pub(super) fn untrained(
             (inner, trainer.into())
         }
     };
-    let mut steps: Vec<NormalizerWrapper> = Vec::new();
-    steps.extend(config.normalization.map(|form| match form {
+    if config.normalization.is_some() || config.lower_case {
+        inner.with_normalizer(Some(normalizer(config)))?;
+    }
+    Ok((inner, trainer))
+}
+
+/// Returns what brings texts into the normal form and the case of the settings.
+fn normalizer(config: &TokenizerConfig) -> Sequence {
+    let form = config.normalization.map(|form| match form {
         Normalization::Nfc => NormalizerWrapper::from(NFC),
         Normalization::Nfd => NFD.into(),
         Normalization::Nfkc => NFKC.into(),
         Normalization::Nfkd => NFKD.into(),
-    }));
-    steps.extend(config.lower_case.then(|| Lowercase.into()));
-    if !steps.is_empty() {
-        inner.with_normalizer(Some(Sequence::new(steps)))?;
+    });
+    let case = config.lower_case.then(|| Lowercase.into());
+    Sequence::new(form.into_iter().chain(case).collect())
+}
+
+impl TokenizerConfig {
+    /// Returns a text in the normal form and the case that outputs have.
+    pub fn normalized(&self, text: &str) -> String {
+        let mut text = NormalizedString::from(text);
+        let done = normalizer(self).normalize(&mut text);
+        done.expect("it is defined for all texts");
+        text.get().into()
     }
-    Ok((inner, trainer))
 }
