@@ -70,14 +70,15 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> [Bu
     let rows = settings.rows_at_a_time();
     let inputs = logits.chunks(rows * vocab_size).zip(target.chunks(rows));
     let outputs = smoothed.chunks_mut(rows).zip(plain.chunks_mut(rows));
-    let run =
-        |((logits, target), (smoothed, plain)): ((&[f32], &[i64]), (&mut [f32], &mut [f32]))| {
+    parallel::for_each(
+        inputs.zip(outputs),
+        |((logits, target), (smoothed, plain))| {
             let rows = logits.chunks(vocab_size).zip(target);
             for (row, (smoothed, plain)) in rows.zip(smoothed.iter_mut().zip(plain)) {
                 [*smoothed, *plain] = losses(row);
             }
-        };
-    parallel::for_each(inputs.zip(outputs), run);
+        },
+    );
     [smoothed, plain]
 }
 
