@@ -44,13 +44,7 @@ impl BeamArgs {
     /// Flags that cannot be combined.
     pub fn method_or(&self, default: Method) -> Result<Method, UsageError> {
         let (name, alpha) = (self.length_penalty.map(name_of), self.alpha);
-        let own = match default {
-            Method::Beam {
-                width,
-                length_penalty,
-            } => Some((width, length_penalty)),
-            _ => None,
-        };
+        let own = default.beam();
         let width = self.beam.or(own.map(|(width, _)| width));
         needs("--length-penalty", name, "--beam", width.is_some())?;
         needs("--alpha", alpha, "--beam", width.is_some())?;

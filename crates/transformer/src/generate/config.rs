@@ -45,6 +45,19 @@ pub enum Method {
     },
 }
 
+impl Method {
+    /// Returns the width and the length penalty of a beam search; `None` for other methods.
+    pub fn beam(self) -> Option<(usize, LengthPenalty)> {
+        match self {
+            Self::Beam {
+                width,
+                length_penalty,
+            } => Some((width, length_penalty)),
+            _ => None,
+        }
+    }
+}
+
 /// Length penalty: the divisor that turns a target's log-probability into its score.
 ///
 /// Lengths are in tokens and include the end symbol, and a prefix if
@@ -157,7 +170,8 @@ pub struct GenerateConfig {
     /// Maximum number of tokens in a target, including the end symbol. It must not exceed the model's
     /// `max_len`, which limits targets anyway if `max_new_tokens` is given.
     pub max_length: usize,
-    /// Minimum number of tokens in a target before its end symbol. If `min_length` equals
+    /// Minimum number of tokens in a target before its end symbol, of which a prefix or prompt is a part.
+    /// If `min_length` equals
     /// `max_length`, the end symbol is never generated, except by `force_end`.
     #[config(default = 0)]
     pub min_length: usize,
@@ -347,10 +361,8 @@ impl GenerateConfig {
 
     /// Returns the length penalty of a beam search, or [`LengthPenalty::None`] for other methods.
     pub(super) fn length_penalty(&self) -> LengthPenalty {
-        match self.method {
-            Method::Beam { length_penalty, .. } => length_penalty,
-            _ => LengthPenalty::None,
-        }
+        let beam = self.method.beam();
+        beam.map_or(LengthPenalty::None, |(_, penalty)| penalty)
     }
 }
 
