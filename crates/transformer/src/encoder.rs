@@ -204,7 +204,7 @@ impl Encoder {
     ///
     /// - ids: `[B, S]`
     /// - mask: `[B or 1, H or 1, S or 1, S]`, `true` = blocked; usually
-    ///   [`AttentionMask::padding`]
+    ///   [`AttentionMask::of_lengths`]
     /// - output: `[B, S, D]`
     ///
     /// # Panics

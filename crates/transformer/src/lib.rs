@@ -73,9 +73,8 @@
 //!   not of ids: the mask of sources says where it is, and in labels it is [`IGNORE_INDEX`].
 //! - **Labels** are what the decoder should predict: the target shifted by one token, up to and
 //!   including the end symbol.
-//! - **Dropout** is active on devices with autodiff (`device.autodiff()`), as in Burn: where the
-//!   input has autodiff, too, but not after `freeze()`. `model.valid()` returns the model without
-//!   autodiff and dropout.
+//! - **Dropout** is active where the model or its input has autodiff (`device.autodiff()`), but not
+//!   after `freeze()`. `model.valid()` returns the model without autodiff and dropout.
 //! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
 //!   backend. `init` of any part and dropout draw from the device's generator, which
 //!   `device.seed(..)` seeds.

@@ -210,7 +210,8 @@ impl Transformer {
     /// # Shapes
     ///
     /// - source: `[B, S]`
-    /// - source_mask: `[B or 1, 1, 1, S]`, `true` = blocked, see [`encode`](Self::encode)
+    /// - source_mask: `[B or 1, 1, 1, S]`, `true` = blocked, see [`encode`](Self::encode); with `None`, the
+    ///   model learns to read the padding of sources, which [`generate`](Self::generate) hides from it
     /// - target: `[B, T]`, tokens that the decoder reads, padded at the end
     /// - labels: `[B, T]`, tokens that the decoder should predict after each target token; negative
     ///   labels are ignored

@@ -77,14 +77,15 @@ impl GenerateDefaults {
         }
     }
 
-    /// Returns the settings of a generation. Targets have at most `max_length` tokens, unless the
-    /// field `max_length` says otherwise.
-    pub fn config(&self, max_length: usize) -> GenerateConfig {
+    /// Returns the settings of a generation. Targets have at most `default_max_length` tokens if the field
+    /// `max_length` is `None`. For another maximum, change the result. Samples have the seed 0, unless
+    /// `method` has another.
+    pub fn config(&self, default_max_length: usize) -> GenerateConfig {
         let method = match self.method {
             Method::Beam { width: 1, .. } => Method::Greedy,
             method => method,
         };
-        GenerateConfig::new(self.max_length.unwrap_or(max_length))
+        GenerateConfig::new(self.max_length.unwrap_or(default_max_length))
             .with_bos_id(self.bos_id)
             .with_eos_id(self.eos_id)
             .with_stop_ids(self.stop_ids.clone())

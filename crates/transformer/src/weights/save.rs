@@ -215,7 +215,8 @@ fn replace(
 /// Loads a model that [`save`] has saved; nothing else is needed.
 ///
 /// Elements in f16 or bf16 are read, too, and take the precision of the device. A stack is also
-/// read from the file of a whole model.
+/// read from the file of a whole model. The encoder of a model whose stacks share one embedding table
+/// comes without it, as from [`Imported::encoder`](super::Imported::encoder).
 ///
 /// # Errors
 ///
