@@ -141,6 +141,79 @@ fn check_language_model(decoder: &Decoder, about: &Value) {
 }
 
 #[test]
+fn the_settings_of_a_chat_model_are_followed() {
+    let imported = imported("llama");
+    let path = tempfile::tempdir().unwrap();
+    fs::copy(
+        folder("llama").join("config.json"),
+        path.path().join("config.json"),
+    )
+    .unwrap();
+    let read = |settings: Value| {
+        fs::write(
+            path.path().join("generation_config.json"),
+            settings.to_string(),
+        )
+        .unwrap();
+        read_generation(path.path(), &imported.stacks)
+    };
+    let settings = |more: Value| {
+        let mut all = serde_json::json!({ "eos_token_id": [EOS, 12, 3], "do_sample": true });
+        all.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        all
+    };
+    let chat = read(settings(
+        serde_json::json!({ "temperature": 0.6, "top_p": 0.9 }),
+    ))
+    .unwrap();
+    assert_eq!((chat.eos_id, &chat.stop_ids[..]), (Some(EOS), &[12, 3][..]));
+    let sample = Method::Sample {
+        temperature: 0.6,
+        top_k: Some(50),
+        top_p: Some(0.9),
+        seed: 0,
+        first_source: 0,
+    };
+    assert_eq!(chat.method, sample);
+    assert_eq!(
+        read(Value::Object(hugging_face_generation(&chat))).unwrap(),
+        chat
+    );
+    for (name, value) in [
+        ("num_beams", 3.0),
+        ("min_p", 0.5),
+        ("temperature", 0.0),
+        ("top_p", 2.0),
+    ] {
+        let more = match name {
+            "num_beams" => serde_json::json!({ name: value as u32 }),
+            _ => serde_json::json!({ name: value }),
+        };
+        let error = read(settings(more)).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("{name} {value}, but only")),
+            "{error}"
+        );
+        assert!(error.contains("with do_sample true"), "{error}");
+    }
+    // A sample of the one best token is what greedy decoding finds.
+    let best = read(settings(serde_json::json!({ "top_k": 1 })))
+        .unwrap()
+        .config(20);
+    let greedy = best.clone().with_method(Method::Greedy);
+    let decoder = imported.decoder(&Device::flex()).unwrap();
+    for prompt in [&[5, 9, 11][..], &[4, 4, 29], &[12]] {
+        let [found, expected] =
+            [&best, &greedy].map(|config| decoder.complete(None, &[prompt], config).unwrap());
+        assert_eq!(found[0][0].tokens, expected[0][0].tokens);
+        let new = &found[0][0].tokens[prompt.len()..];
+        assert!(new.iter().all(|id| ![EOS, 12, 3].contains(id)));
+    }
+}
+
+#[test]
 fn gpt2() {
     let (file, about) = model("gpt2");
     let mut config = DecoderConfig::new(VOCAB, 24, 96, 6, 2)

@@ -185,7 +185,7 @@ fn read(
             return Err(fields.refuse(name, id, &format!("a token below {size}")));
         }
     }
-    let method = read_method(fields)?;
+    let method = read_method(fields, is_decoder)?;
     let early_stopping: Option<Value> = fields.optional("early_stopping")?;
     let early_stopping = match early_stopping.unwrap_or(json!(false)) {
         Value::Bool(false) => EarlyStopping::Heuristic,
@@ -258,8 +258,9 @@ fn read(
     })
 }
 
-/// Takes the decoding method: a sample, or a beam, which decodes greedily if its width is 1.
-fn read_method(fields: &mut Fields) -> Result<Method, WeightsError> {
+/// Takes the decoding method: a beam, which decodes greedily if its width is 1, or the sample of a decoder
+/// alone, such as a chat model.
+fn read_method(fields: &mut Fields, is_decoder: bool) -> Result<Method, WeightsError> {
     let width: usize = fields.optional("num_beams")?.unwrap_or(1);
     if !(1..=MAX_WIDTH).contains(&width) {
         let expected = format!("at least 1 and at most {MAX_WIDTH}");
@@ -286,6 +287,9 @@ fn read_method(fields: &mut Fields) -> Result<Method, WeightsError> {
             width,
             length_penalty,
         });
+    }
+    if !is_decoder {
+        return Err(fields.refuse("do_sample", &true, &"false for a model with an encoder"));
     }
     if width > 1 {
         return Err(fields.refuse("num_beams", &width, &"1 with do_sample true"));
