@@ -148,12 +148,11 @@ impl GenerateArgs {
         }
         // Without `--beam`, the beam width may come from the model, which is not loaded yet. This
         // check assumes that the model has a beam, so it rejects no flag that the model may allow.
-        let (width, length_penalty) = (1, LengthPenalty::None);
-        self.method(Method::Beam {
-            width,
-            length_penalty,
-        })?;
-        Ok(())
+        let beam = Method::Beam {
+            width: 1,
+            length_penalty: LengthPenalty::None,
+        };
+        self.method(beam).map(|_| ())
     }
 
     /// Returns the decoding method of the flags. `default` is the method that comes with the model.

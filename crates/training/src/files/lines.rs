@@ -41,11 +41,10 @@ impl LineReader {
     ///
     /// If the file cannot be opened, or is a folder.
     pub fn open(path: &Path) -> io::Result<Self> {
-        if path == Path::new("-") {
-            Ok(Self::new(BufReader::new(io::stdin())))
-        } else {
-            Self::open_file(path)
+        if path != Path::new("-") {
+            return Self::open_file(path);
         }
+        Ok(Self::new(BufReader::new(io::stdin())))
     }
 
     /// Opens a file.

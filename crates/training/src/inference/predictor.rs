@@ -326,11 +326,10 @@ impl<'a> Predictor<'a> {
     }
 
     fn score(&self, requests: &[&Request]) -> Result<Vec<TargetScore>> {
-        let vocabularies = self.codec().vocabularies();
-        let (bos_id, eos_id) = (vocabularies.bos_id, vocabularies.eos_id);
+        let ids = self.codec().vocabularies();
         let targets: Vec<&[u32]> = requests.iter().map(|request| &request.target[..]).collect();
         let (model, sources) = (self.model(requests, 0), sources(requests));
-        let scores = model.score(&sources, &targets, bos_id, eos_id);
+        let scores = model.score(&sources, &targets, ids.bos_id, ids.eos_id);
         scores.map_err(|error| error_of(requests, error))
     }
 

@@ -1,5 +1,7 @@
 //! Checks the content of a `tokenizer.json`, and then has the tokenizers library parse it.
 
+use std::collections::HashSet;
+
 use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::Deserialize;
 use serde_json::Value;
@@ -27,8 +29,8 @@ struct Checked {
 ///
 /// # Errors
 ///
-/// In the cases of [`check_content`] and [`parts::check`], if the tokenizers library panics, or if
-/// `json` is not a `tokenizer.json`.
+/// In the cases of [`check_content`] and [`parts::check`], if the tokenizers library panics, if two tokens
+/// have one id, or if `json` is not a `tokenizer.json`.
 pub(super) fn parse(json: &[u8]) -> Result<(Inner, Vec<&'static str>), String> {
     check_content(json)?;
     let parsed = contained(|| Inner::from_bytes(json))?;
@@ -45,6 +47,10 @@ pub(super) fn parse(json: &[u8]) -> Result<(Inner, Vec<&'static str>), String> {
         off.push("dropout");
     }
     parts::check(&inner)?;
+    let vocab = inner.get_vocab(false);
+    if HashSet::<&u32>::from_iter(vocab.values()).len() < vocab.len() {
+        return Err("has two tokens with one id".into());
+    }
     inner.with_padding(None);
     let without = inner.with_truncation(None);
     without.map_err(|error| error.to_string())?;
@@ -111,6 +117,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn tokens_of_one_id_are_refused() {
+        for (last, is_right) in [(2, true), (1, false)] {
+            let model = json!({"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "b": 1, "c": last}});
+            let parsed = parse(json!({ "model": model }).to_string().as_bytes());
+            assert_eq!(parsed.err().is_none(), is_right, "{last}");
+        }
+    }
 
     #[test]
     fn merges_are_never_dropped() {
