@@ -17,7 +17,7 @@ const GENERATION: &str = "generation_config.json";
 /// Maximum width of a beam. A wider one is probably a mistake.
 const MAX_WIDTH: usize = 1024;
 
-/// Settings that are ignored. They concern padding, the way of computation and its
+/// Settings that are ignored. They concern sampling, padding, the way of computation and its
 /// maximum time, further results, timestamps of speech, tasks, or the file itself.
 const NEUTRAL: &[&str] = &[
     "_from_model_config",
@@ -30,6 +30,7 @@ const NEUTRAL: &[&str] = &[
     "max_initial_timestamp_index",
     "max_matching_ngram_size",
     "max_time",
+    "min_p",
     "num_assistant_tokens",
     "num_assistant_tokens_schedule",
     "output_attentions",
@@ -42,7 +43,12 @@ const NEUTRAL: &[&str] = &[
     "remove_invalid_values",
     "return_dict_in_generate",
     "task_specific_params",
+    "temperature",
+    "top_h",
+    "top_k",
+    "top_p",
     "transformers_version",
+    "typical_p",
     "use_cache",
 ];
 
@@ -270,18 +276,7 @@ fn read_method(fields: &mut Fields, is_decoder: bool) -> Result<Method, WeightsE
     if !(0.0..=10.0).contains(&alpha) {
         return Err(fields.refuse("length_penalty", &alpha, &"a number from 0 to 10"));
     }
-    let is_sample = fields.optional("do_sample")?.unwrap_or(false);
-    let temperature: Option<f64> = fields.optional("temperature")?;
-    let top_k: Option<usize> = fields.optional("top_k")?;
-    let top_p: Option<f64> = fields.optional("top_p")?;
-    let others = [("min_p", 0.0), ("top_h", 1.0), ("typical_p", 1.0)];
-    for (name, neutral) in others {
-        let value: Option<f64> = fields.optional(name)?;
-        if let Some(value) = value.filter(|value| is_sample && *value != neutral) {
-            return Err(fields.refuse(name, &value, &format!("{neutral} with do_sample true")));
-        }
-    }
-    if !is_sample {
+    if !fields.optional("do_sample")?.unwrap_or(false) {
         let length_penalty = LengthPenalty::Power { alpha };
         return Ok(Method::Beam {
             width,
@@ -294,7 +289,15 @@ fn read_method(fields: &mut Fields, is_decoder: bool) -> Result<Method, WeightsE
     if width > 1 {
         return Err(fields.refuse("num_beams", &width, &"1 with do_sample true"));
     }
-    let temperature = temperature.unwrap_or(1.0);
+    for (name, neutral) in [("min_p", 0.0), ("top_h", 1.0), ("typical_p", 1.0)] {
+        let value: Option<f64> = fields.optional(name)?;
+        if let Some(value) = value.filter(|value| *value != neutral) {
+            return Err(fields.refuse(name, &value, &format!("{neutral} with do_sample true")));
+        }
+    }
+    let top_k: Option<usize> = fields.optional("top_k")?;
+    let top_p: Option<f64> = fields.optional("top_p")?;
+    let temperature: f64 = fields.optional("temperature")?.unwrap_or(1.0);
     if !(temperature > 0.0 && temperature.is_finite()) {
         return Err(fields.refuse(
             "temperature",
