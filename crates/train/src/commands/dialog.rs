@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use training::data::{DataConfig, Split};
+use training::data::{DataConfig, Split, UnknownCounts, note_unknown};
 use training::inference::{Line, Predictor};
 use training::run::checkpoint::TrainedRun;
 
@@ -56,8 +56,15 @@ fn ask(prompt: &mut Prompt, has_target: bool) -> Result<Reply> {
 /// Prints the result for a line, or the error that the line causes.
 fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<ControlFlow<()>> {
     match predictor.request(line) {
-        Ok(Some(request)) if args.stream => predictor.stream(&request, output::stream),
-        Ok(Some(request)) => output::stream(&predictor.predict(&[request], &mut |_| ())?.concat()),
+        Ok(Some(request)) => {
+            let mut unknown = UnknownCounts::default();
+            predictor.count_unknown(&request, &mut unknown);
+            note_unknown(unknown, "");
+            if args.stream {
+                return predictor.stream(&request, output::stream);
+            }
+            output::stream(&predictor.predict(&[request], &mut |_| ())?.concat())
+        }
         Ok(None) => Ok(ControlFlow::Continue(())),
         Err(error) => {
             output::error(&error.to_string());

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use training::collective::Collective;
-use training::data::DataConfig;
+use training::data::{DataConfig, UnknownCounts, note_unknown};
 use training::error::UsageError;
 use training::files::write_whole_by;
 use training::inference::{Generation, Input, Predictor, Request, Unreadable, Work};
@@ -15,7 +15,7 @@ use training::pretrained::{Languages, is_pretrained};
 
 use super::dialog;
 use super::hypotheses::check_outputs;
-use super::trained::{load, note_unknown};
+use super::trained::load;
 use crate::args::{GenerateArgs, folder_of, reject, unwritable_output, usual_batch_size};
 use crate::group::Group;
 use crate::number::grouped;
@@ -90,7 +90,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
             Some(path) => to_file(path, &mut all)?,
         };
         drop(progress);
-        note_unknown(unknown);
+        note_unknown(unknown, "");
         if wrong > 0 {
             let [wrong, lines] = [wrong, lines].map(grouped);
             let what = format!("{wrong} of {lines} lines were wrong, see the errors above");
@@ -199,7 +199,7 @@ impl Batch {
 }
 
 /// Writes the outputs for all lines. Returns the number of lines, how many of them were wrong, and the
-/// numbers of unknown source tokens and of all.
+/// numbers of unknown tokens.
 fn predict_all(
     args: &GenerateArgs,
     predictor: &Predictor,
@@ -207,8 +207,8 @@ fn predict_all(
     mut progress: Option<&mut LineProgress>,
     group: &dyn Collective,
     write: &mut Write<'_>,
-) -> Result<(usize, usize, [usize; 2])> {
-    let (mut lines, mut wrong, mut unknown) = (0, 0, [0, 0]);
+) -> Result<(usize, usize, UnknownCounts)> {
+    let (mut lines, mut wrong, mut unknown) = (0, 0, UnknownCounts::default());
     // Lines of similar lengths share a batch. Whoever writes to a pipe may wait for outputs.
     let waits = args.stream || !args.input.input.is_file();
     let share = predictor.batch_size * if waits { 1 } else { BATCHES_AT_ONCE };
@@ -217,9 +217,8 @@ fn predict_all(
         let mut left = batch.len();
         lines += left;
         wrong += batch.wrong;
-        let codec = predictor.codec();
         for request in &batch.requests {
-            codec.count_unknown(&request.source, &mut unknown);
+            predictor.count_unknown(request, &mut unknown);
         }
         let written = if args.stream {
             stream(predictor, &batch)?

@@ -17,7 +17,6 @@ use crate::args::TrainedArgs;
 use crate::device::DeviceName;
 use crate::group::Group;
 use crate::number::grouped;
-use crate::terminal::output;
 
 /// A trained model, and the backend and device that the flags choose.
 pub(super) struct Trained {
@@ -104,14 +103,4 @@ pub(super) fn load(
         run,
         backend,
     })
-}
-
-/// Says how many of the source tokens are unknown, if some are: the sources may be in another
-/// language.
-pub(super) fn note_unknown([unknown, all]: [usize; 2]) {
-    if unknown > 0 {
-        let [unknown, all] = [unknown, all].map(grouped);
-        let what = "source tokens are unknown to the vocabulary";
-        output::note(&format!("{unknown} of {all} {what}"));
-    }
 }

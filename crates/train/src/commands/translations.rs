@@ -9,7 +9,7 @@ use anyhow::Result;
 use serde::Serialize;
 use training::collective::Collective;
 use training::data::parallel::{self, Corpus, Pair, ParallelDataset, ReadOptions, TextConfig};
-use training::data::{Codec, Example};
+use training::data::{Codec, Example, UnknownCounts, note_unknown};
 use training::error::{Subject, UsageError};
 use training::evaluation;
 use training::files::count_lines;
@@ -20,7 +20,7 @@ use transformer::generate::{GenerateConfig, GenerateError, Method};
 
 use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
-use super::trained::{Trained, Which, note_unknown};
+use super::trained::{Trained, Which};
 use crate::args::{EvalArgs, check_generation, needs, set};
 use crate::group::Group;
 use crate::metric;
@@ -117,7 +117,7 @@ pub(super) fn run(
     let mut scorer = TextScorer::new(metric, 1);
     let mut progress = LineProgress::new("pairs", count);
     let (mut loss, mut correct, mut tokens, mut truncated, mut blank) = (0.0, 0.0, 0, 0, 0);
-    let mut unknown = [0, 0];
+    let mut unknown = UnknownCounts::default();
     loop {
         let chunk = pairs.by_ref().take(CHUNK);
         let chunk: Vec<(Pair, Option<Example>)> = chunk.collect::<Result<_, UsageError>>()?;
@@ -133,7 +133,7 @@ pub(super) fn run(
         });
         let (examples, cut): (Vec<Example>, Vec<bool>) = examples.unzip();
         for example in &examples {
-            codec.count_unknown(&example.source, &mut unknown);
+            codec.count_unknown([&example.source, &example.target], &mut unknown);
         }
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
         blank += chunk.len() - examples.len();
@@ -168,7 +168,7 @@ pub(super) fn run(
     for note in stats.notes() {
         output::note(&format!("{shown}: {note}"));
     }
-    note_unknown(unknown);
+    note_unknown(unknown, "");
     if blank > 0 {
         let blank = counted(blank, "blank source");
         let what = "with a blank output, and no part in the loss";

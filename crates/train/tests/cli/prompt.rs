@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::pty::openpty;
 
 use super::task::COPY;
+use super::text_task::{corpus, fit};
 use super::{Folder, answer, run, succeed, text};
 
 /// Time after which a test fails, long enough for slow machines.
@@ -232,6 +233,18 @@ fn a_terminal_gets_the_control_characters_of_a_model_escaped() {
     terminal.send(&format!("1\n{CTRL_D}"));
     terminal.wait_for("\n\\u001b[2Jred");
     assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn the_prompt_counts_the_unknown_words_of_a_line() {
+    let folder = &Folder::new();
+    let flags = corpus(folder, 50) + " --tokenizer word";
+    succeed(&fit(folder, "run", 1, &flags));
+    let mut terminal = Terminal::open(folder, &["generate", "run"], None);
+    terminal.wait_for("source> ");
+    terminal.send("nowhere else\r");
+    terminal.wait_for("2 of 2 source tokens are unknown to the vocabulary");
+    terminal.end_at_prompt();
 }
 
 #[test]

@@ -10,8 +10,8 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::{
-    Folder, all_rejected, assert_has, fails, fails_after_notes, json, metrics, notes, output,
-    parsed, rejected, rows, run, step_losses, succeed, text,
+    Folder, all_rejected, answer, assert_has, fails, fails_after_notes, json, metrics, notes,
+    output, parsed, rejected, rows, run, step_losses, succeed, text,
 };
 
 #[path = "../../../../examples/pseudo_language/language.rs"]
@@ -501,7 +501,7 @@ fn a_damaged_cache_is_made_again() {
     };
     let older = |bytes: &mut Vec<u8>| {
         let text = String::from_utf8(bytes.clone()).unwrap();
-        *bytes = text.replace("\"format\": 4", "\"format\": 3").into_bytes();
+        *bytes = text.replace("\"format\": 5", "\"format\": 4").into_bytes();
     };
     for (number, (path, damaged)) in [
         changed(&tokens, &|bytes| bytes.truncate(20)),
@@ -599,8 +599,12 @@ fn unknown_words_are_never_an_exact_match() {
     let flags = "--train-source train.tsv --valid-source valid.tsv --tokenizer word --best-by exact-match \
                  --eval-every 20 --learning-rate 0.01 --warmup 5";
     let trained = notes(&fit(path, "run", 60, flags));
-    let share = " % of the target tokens for validation are unknown to the tokeniser";
-    assert_has(&trained, &[share]);
+    for side in ["source", "target"] {
+        for texts in ["training", "validation"] {
+            let unknown = format!("\n60 of 120 {side} tokens for {texts} are unknown to");
+            assert_has(&trained, &[&unknown]);
+        }
+    }
     let same = flags.replace("valid.tsv", "train.tsv") + " --dry-run";
     let same = text(&fit(path, "same", 60, &same).stderr);
     let warning = "train.tsv: 60 of 60 different pairs for validation are pairs of training, too";
@@ -616,11 +620,17 @@ fn unknown_words_are_never_an_exact_match() {
     let out = fs::read_to_string(path.join("out")).unwrap();
     assert!(out.starts_with("gehe <unk>\n"), "{out}");
     let unknown = "\n60 of 120 source tokens are unknown to the vocabulary\n";
-    assert_has(&format!("\n{evaluated}"), &[unknown]);
+    assert_has(
+        &format!("\n{evaluated}"),
+        &[unknown, &unknown.replace("source", "target")],
+    );
     let sources = "go b1\n".repeat(60) + "go a1\n";
     fs::write(path.join("sources"), sources).unwrap();
     let generated = notes(&output(path, "generate run --input sources"));
     assert_has(&generated, &["61 of 122 source tokens are unknown"]);
+    assert!(!generated.contains("target tokens"), "{generated}");
+    let scored = answer(path, "generate run --score", "go a1\tgehe b1\n");
+    assert_has(&notes(&scored), &["1 of 2 target tokens are unknown"]);
     let quiet = output(path, "generate run --input sources --quiet");
     assert_eq!(notes(&quiet), "");
     let table = "

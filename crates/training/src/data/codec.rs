@@ -2,6 +2,8 @@
 
 use super::sides::Sides;
 use crate::error::quote;
+use crate::notes;
+use crate::number::grouped;
 
 /// Sizes and special tokens of the source and target vocabularies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +78,10 @@ pub trait Codec: Send + Sync {
         self.target_token(id)
     }
 
-    /// Adds to `counts` how many tokens of an encoded source stand for text outside the vocabulary,
-    /// and how many tokens its text has. By default, nothing is outside, and nothing is added.
-    fn count_unknown(&self, _source: &[u32], _counts: &mut [usize; 2]) {}
+    /// Adds to `counts`, for an encoded source and an encoded target, how many tokens stand for text
+    /// outside the vocabulary, and how many tokens the text has. By default, nothing is outside, and
+    /// nothing is added. [`note_unknown`] reports the counts.
+    fn count_unknown(&self, _texts: [&[u32]; 2], _counts: &mut UnknownCounts) {}
 
     /// Returns the id of the target token with this name, special tokens included.
     ///
@@ -86,6 +89,21 @@ pub trait Codec: Send + Sync {
     ///
     /// If no token has this name.
     fn target_id(&self, name: &str) -> Result<u32, EncodeError>;
+}
+
+/// Of sources and of targets, the number of unknown tokens and of all tokens.
+pub type UnknownCounts = [[usize; 2]; 2];
+
+/// Says how many tokens of the sources and of the targets are unknown, if some are: the texts may be
+/// in another language. `of` says which texts they are.
+pub fn note_unknown(counts: UnknownCounts, of: &str) {
+    for (side, [unknown, all]) in ["source", "target"].into_iter().zip(counts) {
+        if unknown > 0 {
+            let [unknown, all] = [unknown, all].map(grouped);
+            let what = format!("{side} tokens{of} are unknown to the vocabulary");
+            notes::note(&format!("{unknown} of {all} {what}"));
+        }
+    }
 }
 
 /// Error about a word that cannot be translated into a token id.

@@ -30,7 +30,7 @@ pub use synthetic::{Alphabet, SyntheticTask};
 
 #[doc(hidden)]
 pub use {
-    codec::{EncodeError, Vocabularies},
+    codec::{EncodeError, UnknownCounts, Vocabularies, note_unknown},
     config::{Preset, SYNTHETIC_TASKS, TASK},
     dataset::TextScores,
     example::Decoded,

@@ -12,7 +12,7 @@ use super::input::Line;
 use super::records::{Alignment, Score, Target, Targets, one_line, to_line};
 use super::request::{Request, encode};
 use super::work::{Generation, Work};
-use crate::data::Codec;
+use crate::data::{Codec, UnknownCounts};
 use crate::error::UsageError;
 use crate::positions::{max_output, with_room};
 use crate::run::checkpoint::TrainedRun;
@@ -276,6 +276,12 @@ impl<'a> Predictor<'a> {
     /// Returns what translates between text and the token ids of the run's model.
     pub fn codec(&self) -> &dyn Codec {
         self.run.dataset.codec()
+    }
+
+    /// Adds the numbers of unknown tokens of a request to `counts`, and those of all its tokens.
+    pub fn count_unknown(&self, request: &Request, counts: &mut UnknownCounts) {
+        let texts = [&request.source[..], &request.target[..]];
+        self.codec().count_unknown(texts, counts);
     }
 
     /// Returns whether one search can decode two consecutive requests. Their outputs must have the

@@ -21,11 +21,12 @@ use sha2::{Digest, Sha256};
 
 use super::cache_folder::{self, PAIRS};
 use super::{Corpus, CorpusStats, Pair, ReadOptions, Tokenizer};
+use crate::data::UnknownCounts;
 use crate::files::{Checksum, hex, key, open_regular, read_regular, sha256, write_json};
 use crate::notes;
 
 /// Version of the file format, and of the processing of texts before tokenisation.
-pub(super) const FORMAT: u32 = 4;
+pub(super) const FORMAT: u32 = 5;
 
 /// Number of pairs that are tokenised at a time.
 const CHUNK: usize = 8192;
@@ -39,6 +40,7 @@ struct Manifest {
     /// Everything that the cache is made from. The name of its folder contains a hash of this.
     origin: Value,
     stats: CorpusStats,
+    unknown: UnknownCounts,
     /// SHA-256 of `tokens` and of `index`, in hexadecimal digits.
     sha256: [String; 2],
 }
@@ -53,6 +55,8 @@ pub struct TokenCache {
     starts: Vec<u64>,
     /// Counts of what was read from the corpus.
     pub stats: CorpusStats,
+    /// Numbers of tokens outside the vocabularies, and of all tokens.
+    pub unknown: UnknownCounts,
 }
 
 impl TokenCache {
@@ -116,6 +120,7 @@ impl TokenCache {
             starts: starts.collect(),
             lengths,
             stats: manifest.stats,
+            unknown: manifest.unknown,
         }))
     }
 
@@ -163,6 +168,7 @@ fn make(
     let create = |name| File::create(folder.join(name)).with_context(cannot);
     let mut files = [create(TOKENS)?, create(INDEX)?];
     let mut hashes = [Sha256::new(), Sha256::new()];
+    let mut unknown = UnknownCounts::default();
     loop {
         let chunk = pairs.by_ref().take(CHUNK);
         let chunk: Vec<Pair> = chunk.collect::<Result<_, _>>()?;
@@ -173,6 +179,10 @@ fn make(
         let texts = chunk.into_iter().map(|pair| (pair.source, pair.target));
         let (sources, targets) = texts.unzip();
         let (sources, targets) = (source.encode_all(sources), target.encode_all(targets));
+        let counted = |ids: &Vec<u32>| source.count_unknown(ids, &mut unknown[0]);
+        sources.iter().for_each(counted);
+        let counted = |ids: &Vec<u32>| target.count_unknown(ids, &mut unknown[1]);
+        targets.iter().for_each(counted);
         let (mut ids, mut lengths) = (Vec::new(), Vec::new());
         for (source, target) in sources.iter().zip(&targets) {
             lengths.extend([source.len() as u32, target.len() as u32]);
@@ -191,6 +201,7 @@ fn make(
     let manifest = Manifest {
         origin: origin.clone(),
         stats: pairs.stats(),
+        unknown,
         sha256: hashes.map(|hash| hex(&hash.finalize())),
     };
     write_json(&folder.join(MANIFEST), &manifest).with_context(cannot)

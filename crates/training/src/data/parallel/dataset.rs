@@ -13,7 +13,9 @@ use super::{
     BatchPlan, Corpus, CorpusStats, EpochOrder, Overlong, Pair, TextConfig, TokenCache,
     TokenizerPair,
 };
-use crate::data::{Codec, Dataset, Decoded, Example, Limits, Split, TextScores};
+use crate::data::{
+    Codec, Dataset, Decoded, Example, Limits, Split, TextScores, UnknownCounts, note_unknown,
+};
 use crate::error::UsageError;
 use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
 use crate::notes;
@@ -95,18 +97,14 @@ impl ParallelDataset {
         let held_out_pairs = held_out.into_iter().flat_map(|chosen| chosen.pairs.clone());
         let mut pairs = held_out_pairs.map(Ok).chain(file.iter_mut().flatten());
         let (mut chosen, mut long) = (Vec::new(), 0);
-        // Numbers of tokens and of unknown ones.
-        let mut counts = [[0, 0]; 2];
+        let mut unknown = UnknownCounts::default();
         while chosen.len() < n
             && let Some(mut pair) = pairs.next().transpose()?
         {
             pair.target = config.tokenizer.normalized(&pair.target);
             let ids = self.tokenizers.encode(&pair);
-            let sides = [&self.tokenizers.source, &self.tokenizers.target];
-            for ((ids, side), count) in ids.iter().zip(sides).zip(&mut counts) {
-                let unknown = ids.iter().filter(|id| side.is_unknown(**id)).count();
-                *count = [count[0] + ids.len(), count[1] + unknown];
-            }
+            let texts = ids.each_ref().map(Vec::as_slice);
+            self.tokenizers.count_unknown(texts, &mut unknown);
             long += usize::from(config.is_overlong(ids.each_ref().map(Vec::len)));
             chosen.push((pair, self.example(ids)));
         }
@@ -118,13 +116,7 @@ impl ParallelDataset {
             if let Some(file) = &file {
                 note_stats(corpus, &file.stats());
             }
-            for (side, [all, unknown]) in ["source", "target"].into_iter().zip(counts) {
-                let share = 100.0 * unknown as f64 / (all as f64).max(1.0);
-                if share >= 1.0 {
-                    let what = format!("{share:.0} % of the {side} tokens for validation");
-                    notes::note(&format!("{what} are unknown to the tokeniser"));
-                }
-            }
+            note_unknown(unknown, " for validation");
             if rest > 0 {
                 let (path, all) = (corpus.source.display(), chosen.len() + rest);
                 let what = format!("only the first {n} of {all} pairs are used for validation");

@@ -13,6 +13,7 @@ use super::held_out::HeldOut;
 use super::lines::{check_regular, wrong};
 use super::train_tokenizers::read_or_train;
 use super::{BatchPlan, Overlong, ParallelDataset, TextConfig, TokenCache, TokenizerPair};
+use crate::data::note_unknown;
 use crate::error::UsageError;
 use crate::notes;
 use crate::number::{counted, grouped};
@@ -143,6 +144,7 @@ impl ParallelDataset {
             tokenizers,
         )?;
         note_stats(&config.train, &cache.stats);
+        note_unknown(cache.unknown, " for training");
         let pairs = u32::try_from(cache.pairs());
         let pairs = pairs.context("a corpus has at most 4294967295 pairs")?;
         let is_long = |pair: &u32| config.is_overlong(cache.lengths(*pair as usize));

@@ -256,8 +256,15 @@ impl Tokenizer {
     }
 
     /// Returns whether a token is the one that stands for everything outside the vocabulary.
-    pub(super) fn is_unknown(&self, id: u32) -> bool {
+    fn is_unknown(&self, id: u32) -> bool {
         self.unk_id == Some(id)
+    }
+
+    /// Adds how many of the tokens of a text stand for something outside the vocabulary, and how many
+    /// tokens there are without padding, begin and end symbols.
+    pub(super) fn count_unknown(&self, ids: &[u32], [unknown, all]: &mut [usize; 2]) {
+        *unknown += ids.iter().filter(|id| self.is_unknown(**id)).count();
+        *all += ids.iter().filter(|id| !self.is_special(**id)).count();
     }
 
     /// Returns the text of token ids, without blanks at its ends. Skips padding, begin and end symbols or, with

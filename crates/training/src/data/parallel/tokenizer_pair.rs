@@ -10,7 +10,7 @@ use super::config::TextConfig;
 use super::corpus::Pair;
 use super::pretrained::PretrainedConfig;
 use super::tokenizer::{JOINT, PretrainedTokenizer, Tokenizer};
-use crate::data::codec::{Codec, EncodeError, Vocabularies};
+use crate::data::codec::{Codec, EncodeError, UnknownCounts, Vocabularies};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{remove_file, replace_whole};
@@ -163,10 +163,9 @@ impl Codec for TokenizerPair {
         self.target.label(id)
     }
 
-    fn count_unknown(&self, source: &[u32], [unknown, all]: &mut [usize; 2]) {
-        let is_unknown = |id: &&u32| self.source.is_unknown(**id);
-        *unknown += source.iter().filter(is_unknown).count();
-        *all += source.len() - self.source.suffix().len();
+    fn count_unknown(&self, texts: [&[u32]; 2], counts: &mut UnknownCounts) {
+        self.source.count_unknown(texts[0], &mut counts[0]);
+        self.target.count_unknown(texts[1], &mut counts[1]);
     }
 
     fn target_id(&self, name: &str) -> Result<u32, EncodeError> {
