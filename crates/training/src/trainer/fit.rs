@@ -92,8 +92,8 @@ impl<'a> Trainer<'a> {
         Ok((stop, waited))
     }
 
-    /// Takes the remaining steps. If the observer stopped the run, returns the cause and the
-    /// checkpoint; otherwise `None`.
+    /// Takes the remaining steps. If the observer stopped the run, even after the last step, returns
+    /// the cause and the checkpoint; otherwise `None`.
     fn take_steps(
         &mut self,
         prefetcher: &mut Prefetcher,
@@ -138,7 +138,9 @@ impl<'a> Trainer<'a> {
         if let Some(reason) = &self.state.end_reason {
             observer.event(Event::Trained { step, reason })?;
         }
-        Ok(None)
+        // The test of the model can take long. A resumed run makes up for it.
+        let (stopped_by, _) = self.agreed(observer.wants_to_stop(), false);
+        Ok(stopped_by.map(|by| (by, self.checkpoints.path(step))))
     }
 
     /// Returns what stops the run, or `None` if it continues, and whether a checkpoint is overdue.

@@ -258,6 +258,34 @@ fn an_observer_that_fails_in_one_process_ends_all_after_a_checkpoint() {
 }
 
 #[test]
+fn a_run_that_is_stopped_in_its_last_evaluation_is_tested_later() {
+    struct Stops(bool);
+    impl Observer for Stops {
+        fn event(&mut self, event: Event<'_>) -> anyhow::Result<()> {
+            self.0 |= matches!(event, Event::Evaluation(_));
+            Ok(())
+        }
+
+        fn wants_to_stop(&self) -> Option<&'static str> {
+            self.0.then_some("SIGTERM")
+        }
+    }
+    let (results, lines) = group_results(2, &small(), None, |trainer| {
+        let is_first = trainer.group.is_first();
+        let ending = trainer.train(&mut Stops(false)).unwrap();
+        let Ending::Stopped {
+            step, checkpoint, ..
+        } = ending
+        else {
+            panic!("it is not stopped");
+        };
+        (step, checkpoint.exists() || !is_first)
+    });
+    assert_eq!(results, [(6, true); 2]);
+    assert_eq!(lines.len(), 6);
+}
+
+#[test]
 #[should_panic(expected = "a trainer needs its group before it resumes a run")]
 fn a_group_after_a_resume_is_rejected() {
     let mut config = small();
