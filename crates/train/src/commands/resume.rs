@@ -8,7 +8,9 @@ use training::config::{OptimizationConfig, RunConfig};
 use training::data::{self, DataConfig};
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
-use training::run::{RunFolder, Status, TensorBoard, read_config, read_status, unusable};
+use training::run::{
+    EndReason, RunFolder, Status, TensorBoard, read_config, read_status, unusable,
+};
 
 use super::lengths;
 use super::train::{begin_with, fit_to, new_trainer, open_device, train};
@@ -99,7 +101,9 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
             let what = format!("is missing: the run goes on from step {step}");
             output::warn(&format!("{} {what}", lost.display()));
         }
-        check_steps(args, config.optimization.steps, step, folder.ended_at())?;
+        let end = checkpoint::read_state(&files)?.end_reason;
+        let end = end.filter(|_| folder.ended_at() == Some(step));
+        check_steps(args, config.optimization.steps, step, end)?;
         if let Some(warning) = warm_restart(&config, &earlier, step) {
             output::warn(&warning);
         }
@@ -109,25 +113,32 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let mut trainer = new_trainer(&config, dataset, &device, folder, given, group)?;
     if let Some(files) = &files {
         trainer.resume(files)?;
+        if args.steps.is_some() {
+            trainer.go_on();
+        }
     }
     let has_board = args.tensorboard || TensorBoard::has_events(run);
     train(trainer, &config, dataset, run, args.plain, has_board, group)
 }
 
 /// Rejects a run that has ended at the step of its newest undamaged checkpoint, or is past its last
-/// step, unless `--steps` asks for more.
+/// step, unless `--steps` asks for more. `end` says why it has ended.
 fn check_steps(
     args: &ResumeArgs,
     steps: usize,
     step: usize,
-    ended_at: Option<usize>,
+    end: Option<EndReason>,
 ) -> Result<(), UsageError> {
-    let is_over = ended_at == Some(step) && args.steps.is_none_or(|steps| steps <= step);
-    let what = match args.steps {
-        _ if !is_over && step <= steps => return Ok(()),
-        _ if !is_over => format!("is at step {step}, past --steps {steps}; ask for more"),
-        Some(_) => format!("has ended after step {step}; --steps must be more than {step}"),
-        None => format!("has ended after step {step}; ask for more with --steps"),
+    let what = match end {
+        None if step <= steps => return Ok(()),
+        None => format!("is at step {step}, past --steps {steps}; ask for more"),
+        Some(_) if args.steps.is_some_and(|steps| steps > step) => return Ok(()),
+        Some(end) => {
+            let reached = matches!(end, EndReason::TargetReached { .. });
+            let raise = "raise evaluation.target in its config.json, and ";
+            let first = if reached { raise } else { "" };
+            format!("has ended after step {step} ({end}); {first}ask for more with --steps")
+        }
     };
     Err(unusable(&args.run, what))
 }

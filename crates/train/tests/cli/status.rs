@@ -70,6 +70,8 @@ fn a_run_that_ends_early_says_why() {
     );
     assert_has(&text(&first.stderr), &[&format!(": {found}\n")]);
     assert_has(&stdout, &[&format!("step {step} of 2000 ")]);
+    let more = "; raise evaluation.target in its config.json, and ask for more with --steps";
+    crate::rejected(folder, "resume target", &[&found, more]);
     // A run that was killed in the final test keeps the reason for which training ended.
     std::fs::remove_file(run.join("summary.json")).unwrap();
     let resumed = notes(&output(folder, "resume target"));

@@ -243,7 +243,9 @@ fn training_ends_when_patience_runs_out() {
     let file = folder.join("runs/copy-1/summary.json");
     let summary = json(&file);
     assert_eq!(summary["steps"], 8);
-    fails(&output(folder, "resume runs/copy-1"), 2, &["step 8"]);
+    let ended =
+        "has ended after step 8 (no better evaluation since step 2); ask for more with --steps";
+    fails(&output(folder, "resume runs/copy-1"), 2, &[ended]);
     // Without its summary, the run looks as if it was killed after the last checkpoint. When it is
     // resumed, it ends at the same step as before.
     std::fs::remove_file(&file).unwrap();
@@ -251,6 +253,9 @@ fn training_ends_when_patience_runs_out() {
     let again = json(&file);
     assert_eq!(again["steps"], 8);
     assert_eq!(again["exact_match"], summary["exact_match"]);
+    // Whoever asks for steps gets the patience of the run once more.
+    run(folder, "resume runs/copy-1 --steps 500");
+    assert_eq!(json(&file)["steps"], 14);
 }
 
 /// Trains a run whose loss soon grows, because its learning rate is far too large.

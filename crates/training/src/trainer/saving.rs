@@ -15,7 +15,7 @@ use crate::error::UsageError;
 use crate::notes;
 use crate::number::counted;
 use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
-use crate::run::{Event, Observer, TrainingState, unusable};
+use crate::run::{EndReason, Event, Observer, TrainingState, unusable};
 
 impl<'a> Trainer<'a> {
     /// Returns to the state of a checkpoint of this run.
@@ -73,6 +73,16 @@ impl<'a> Trainer<'a> {
             self.prune()?;
         }
         Ok(())
+    }
+
+    /// Lets a resumed run take more steps, although it has ended early. Its patience begins anew.
+    pub fn go_on(&mut self) {
+        let state = &mut self.state;
+        if let (Some(_), Some(EndReason::OutOfPatience { .. })) =
+            (state.ended_of.take(), &state.end_reason)
+        {
+            state.since_best = 0;
+        }
     }
 
     /// Writes a checkpoint, unless this step has one already, and returns the checkpoint's folder.
