@@ -107,9 +107,9 @@ fn print_sample(
 }
 
 /// Prints the best evaluation of a finished run, the folder of the run, and the commands that the
-/// user may run next.
-pub(super) fn say_what_next(folder: &Path, state: &TrainingState) {
-    if let Some(best) = state.best {
+/// user may run next. `model_step` is the step of the run's model.
+pub(super) fn say_what_next(folder: &Path, state: &TrainingState, model_step: usize) {
+    if let Some(best) = state.best.filter(|best| best.step == model_step) {
         let value = metric::named(best.field(), best.value);
         let (best, last) = (best.step, state.step);
         let chosen = format!("best evaluation: {value} at step {best}, which is the run's model");

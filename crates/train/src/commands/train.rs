@@ -175,7 +175,7 @@ pub(super) fn train(
             let tested = test(&finished);
             let summary = tested.inspect_err(|error| finished.folder.record_failure(error))?;
             finished.folder.finish(&summary)?;
-            say_what_next(path, &finished.state);
+            say_what_next(path, &finished.state, finished.model_step);
             Ok(Exit::Success)
         }
         Ending::Stopped {

@@ -309,8 +309,13 @@ fn a_run_ends_even_if_its_best_checkpoint_is_gone() {
     std::fs::remove_file(trained.join(format!("checkpoints/step-{best}/model.safetensors")))
         .unwrap();
     let notes = notes(&output(folder, "resume runs/copy-1"));
-    assert_has(&notes, &["warning: "]);
-    assert!(trained.join("summary.json").exists());
+    // The loss is said before training goes on, and no other line names the step.
+    let warning = "model.safetensors: is missing; the best model is lost, ";
+    let (before, after) = notes.split_once("\nresuming after step").unwrap();
+    assert_has(before, &["warning: ", &format!("step-{best}/{warning}")]);
+    assert!(!after.contains("the run's model"), "{after}");
+    let tested = json(&trained.join("summary.json"));
+    assert_eq!(tested["model_step"], tested["steps"]);
 }
 
 #[test]

@@ -25,7 +25,7 @@ impl<'a> Trainer<'a> {
     /// If the checkpoint is damaged, or does not fit the configuration or the model, or if the
     /// folder cannot be written. In the first two cases, the folder is unchanged.
     pub fn resume(&mut self, files: &LoadedCheckpoint) -> Result<()> {
-        let state = checkpoint::read_state(files).map_err(UsageError::from)?;
+        let mut state = checkpoint::read_state(files).map_err(UsageError::from)?;
         checkpoint::check_config(files, self.config)?;
         let model = self.learner.model();
         self.learner.model = Some(checkpoint::restored(model, files, checkpoint::MODEL)?);
@@ -53,6 +53,14 @@ impl<'a> Trainer<'a> {
                     "the run had {had} and has {now} now, so that losses may differ in their last digits; {again}{then} repeats it exactly"
                 ));
             }
+        }
+        let best = state.best.filter(|best| best.step != state.step);
+        if let Some(best) = best
+            && let Err(error) = checkpoint::at_step(&self.checkpoints, best.step)
+        {
+            let what = "the best model is lost, and later evaluations choose another";
+            notes::warn(&format!("{error}; {what}"));
+            state.best = None;
         }
         self.saved = Some(state.step);
         self.seconds_before = state.train_seconds;

@@ -88,7 +88,7 @@ fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointEr
     Err(CheckpointError::damaged(&files.path(STATE), what))
 }
 
-pub(super) fn at_step(
+pub(crate) fn at_step(
     checkpoints: &Checkpoints,
     step: usize,
 ) -> Result<LoadedCheckpoint, CheckpointError> {

@@ -5,10 +5,11 @@ mod selector;
 mod store;
 mod trained;
 
-pub(crate) use contents::AVERAGE;
+pub(crate) use contents::{
+    AVERAGE, at_step, check_config, first_infinite, read_parameters, restored,
+};
 #[doc(hidden)]
 pub use contents::{MODEL, OPTIMIZER, STATE, newest, of_model, read_state};
-pub(crate) use contents::{check_config, first_infinite, read_parameters, restored};
 pub use selector::CheckpointSelector;
 pub use store::{CheckpointError, Checkpoints};
 #[doc(hidden)]

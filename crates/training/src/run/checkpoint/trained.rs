@@ -8,10 +8,10 @@ use burn::tensor::Device;
 use transformer::Transformer;
 use transformer::weights;
 
-use super::contents::{at_step, with_parameters};
+use super::contents::with_parameters;
 use super::{
-    AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, check_config, newest,
-    of_model, restored,
+    AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, at_step, check_config,
+    newest, of_model, restored,
 };
 use crate::config::{CheckpointingConfig, RunConfig};
 use crate::data::Dataset;
