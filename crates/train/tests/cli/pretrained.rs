@@ -79,6 +79,33 @@ fn a_folder_is_trained_further() {
 }
 
 #[test]
+fn a_model_that_training_makes_worse_stays_the_runs_model() {
+    let folder = &Folder::new();
+    write_pairs(folder);
+    let from = family("bart");
+    let worse =
+        "--steps 2 --learning-rate 0.5 --set optimization.schedule.warmup=1 --run-dir worse";
+    let fit = output(folder, &format!("fit --from {from} {PAIRS} {worse}"));
+    let said = notes(&fit);
+    assert!(
+        said.contains(" at step 0, which is the run's model; --checkpoint last is step 2"),
+        "{said}"
+    );
+    assert!(succeed(&fit).starts_with("step 0: evaluation loss "));
+    assert_eq!(
+        generated(folder, "worse", "--max-length 9"),
+        generated(folder, &from, "--max-length 9")
+    );
+    // An imported model is evaluated where its training begins.
+    run(folder, &format!("import {from} --run-dir imported"));
+    let resumed = run(
+        folder,
+        "resume imported --train pairs.tsv --valid pairs.tsv --steps 1 --plain",
+    );
+    assert!(resumed.starts_with("step 0: evaluation loss "), "{resumed}");
+}
+
+#[test]
 fn texts_have_the_tokens_of_their_template() {
     let folder = &Folder::new();
     let tokens = |model: &str, side: &str| {

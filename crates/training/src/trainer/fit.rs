@@ -75,7 +75,10 @@ impl<'a> Trainer<'a> {
             epoch: self.epoch(),
         })?;
         self.tell_best(observer)?;
-        if self.saves_first && self.saved.is_none() {
+        // A model that is trained already competes with those of later evaluations.
+        let is_trained = self.saves_first || self.saved.is_some();
+        if first == 0 && is_trained && self.state.best.is_none() {
+            self.evaluate(observer)?;
             self.save(observer)?;
         }
         let (stop, waited) = std::thread::scope(|scope| {

@@ -72,8 +72,8 @@ pub struct Trainer<'a> {
     /// Step of the newest checkpoint whose parameters are known to give a finite loss; `None` if
     /// this is not known of any checkpoint.
     pub(super) proven: Option<usize>,
-    /// Whether a new run saves a checkpoint before its first step, because the seed does not
-    /// determine its initial parameters.
+    /// Whether a new run evaluates and saves its model before the first step, because the seed does
+    /// not determine the initial parameters.
     pub(super) saves_first: bool,
 }
 
@@ -97,8 +97,8 @@ impl<'a> Trainer<'a> {
     }
 
     /// Creates a trainer for a model, such as an imported one, which must be on a device with
-    /// autodiff, such as [`device_of`](super::device_of) returns. A new run saves the model in a
-    /// checkpoint before its first step.
+    /// autodiff, such as [`device_of`](super::device_of) returns. A new run evaluates the
+    /// model before its first step, and saves it in a checkpoint, because training may make it worse.
     ///
     /// # Errors
     ///
