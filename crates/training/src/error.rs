@@ -113,6 +113,13 @@ impl UsageError {
         }
     }
 
+    /// Returns the error with advice after what is expected.
+    #[must_use]
+    pub fn and(mut self, advice: &str) -> Self {
+        self.expected = format!("{}; {advice}", self.expected);
+        self
+    }
+
     /// Returns the message, with `subject` as the name of what the error is about.
     pub fn describe(&self, subject: impl fmt::Display) -> String {
         let Self {

@@ -61,7 +61,7 @@ fn a_resumed_run_has_the_same_data() {
     assert!(sources == expected, "an epoch has every pair once");
 
     dataset.save(path).unwrap();
-    let resumed = reload(&config, path, caches, eval_size).unwrap();
+    let resumed = reload(&mut config, path, caches, eval_size).unwrap();
     assert_eq!(batches(resumed.as_ref()), all);
 
     let trained = open(&config, path).unwrap();
@@ -79,7 +79,7 @@ fn a_resumed_run_has_the_same_data() {
     let mut lines = fs::read_to_string(path.join("0.tsv")).unwrap();
     lines += "a\tb\n";
     fs::write(path.join("0.tsv"), lines).unwrap();
-    let error = reload(&config, path, caches, eval_size);
+    let error = reload(&mut config, path, caches, eval_size);
     let error = error.err().unwrap().to_string();
     assert!(
         error.contains("0.tsv: has changed since the run began"),

@@ -310,8 +310,10 @@ args! {
 }
 
 args! {
-    /// The flags that name the files of the corpora.
-    CorpusArgs, has_defaults: false, |setting| CORPORA.contains(&setting)
+    /// The flags that name the files of the corpora, and the fields of their texts.
+    CorpusArgs, has_defaults: false, |setting| {
+        CORPORA.contains(&setting) || setting == TrainSettings::fields
+    }
 }
 
 args! {

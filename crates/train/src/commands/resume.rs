@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use training::config::{OptimizationConfig, RunConfig};
+use training::data::parallel::TrainSettings;
 use training::data::{self, DataConfig};
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
@@ -14,7 +15,7 @@ use training::run::{
 
 use super::lengths;
 use super::train::{begin_with, fit_to, new_trainer, open_device, train};
-use crate::args::{CorpusArgs, run_folder, whole_number};
+use crate::args::{CorpusArgs, needs, run_folder, whole_number};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
@@ -59,7 +60,10 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         let (train, valid) = (before.train.target, before.valid.target);
         text.train.target = text.train.target.take().or(train);
         text.valid.target = text.valid.target.take().or(valid);
-        text.make_paths_absolute()?;
+        text.resolve_files()?;
+        let fields = args.corpora.of(TrainSettings::fields);
+        let has_fields = text.train.fields.is_some() || text.valid.fields.is_some();
+        needs("--fields", fields, "a file of JSON Lines", has_fields)?;
     }
     if let Some(backend) = &args.backend {
         config.execution.backend = DeviceName::choose(Some(backend))?.to_string();
@@ -71,7 +75,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     }
     let (run, size) = (&args.run, config.evaluation.validation_size);
     let caches = RunFolder::caches(Some(run));
-    let dataset = group.first_then_others(|| data::reload(&config.data, run, &caches, size));
+    let dataset = group.first_then_others(|| data::reload(&mut config.data, run, &caches, size));
     end_progress();
     let dataset = dataset?;
     fit_to(&mut config, dataset.as_ref(), group)?;

@@ -97,7 +97,11 @@ pub(super) fn run(
     let extends = file.is_some() && dataset.search().max_length.is_none();
     let count = if file.is_none() {
         let size = run.config.evaluation.validation_size;
-        own = ParallelDataset::open(&args.trained.run, config)?.validation_pairs(size)?;
+        let opened = ParallelDataset::open(&args.trained.run, config)?;
+        let others = "--pairs, or --source and --target, name others";
+        own = opened
+            .validation_pairs(size)
+            .map_err(|error| error.and(others))?;
         Some(own.len())
     } else {
         let options = ReadOptions {

@@ -7,8 +7,8 @@ use serde_json::Value;
 use transformer::weights::{Parameters, read_file};
 
 use super::{
-    Folder, all_rejected, answer, copy_files, json, notes, output, parsed, rejected, run,
-    step_losses, succeed,
+    Folder, all_rejected, answer, copy_files, fails_after_notes, json, notes, output, parsed,
+    rejected, run, step_losses, succeed,
 };
 
 /// Returns the path of a model folder that Hugging Face's library `transformers` wrote, from the
@@ -103,6 +103,43 @@ fn a_model_that_training_makes_worse_stays_the_runs_model() {
         "resume imported --train pairs.tsv --valid pairs.tsv --steps 1 --plain",
     );
     assert!(resumed.starts_with("step 0: evaluation loss "), "{resumed}");
+}
+
+#[test]
+fn an_imported_run_keeps_to_the_corpora_that_it_was_first_given() {
+    let folder = &Folder::new();
+    write_pairs(folder);
+    let objects = (0..40).map(|i| format!("{{\"de\": \"w1{} w17\", \"en\": \"w17\"}}\n", i % 2));
+    fs::write(folder.join("pairs.jsonl"), objects.collect::<String>()).unwrap();
+    run(folder, &format!("import {} --run-dir run", family("t5")));
+    let resume = "resume run --train pairs.jsonl --valid pairs.tsv --plain --steps";
+    fails_after_notes(
+        &output(folder, &format!("{resume} 1")),
+        &["(--fields names the fields)"],
+    );
+    rejected(
+        folder,
+        "resume run --train pairs.tsv --fields de,en",
+        &["--fields de,en: needs a file of"],
+    );
+    run(folder, &format!("{resume} 1 --fields de,en"));
+    run(folder, "resume run --steps 2 --plain");
+    let other = "resume run --steps 3 --train pairs.tsv";
+    rejected(
+        folder,
+        other,
+        &[
+            "--train-source",
+            "pairs.tsv: has changed since the run began",
+        ],
+    );
+    rejected(
+        folder,
+        &format!("{resume} 3 --fields en,de"),
+        &["pairs.jsonl: has changed"],
+    );
+    fs::write(folder.join("pairs.tsv"), "w10 w17\tw10\n").unwrap();
+    assert!(notes(&output(folder, "eval run")).contains("pairs.tsv: has changed"));
 }
 
 #[test]

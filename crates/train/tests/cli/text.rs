@@ -296,12 +296,22 @@ fn a_corpus_is_known_by_its_content() {
     rejected(
         path,
         "resume run --steps 6",
-        &["--train-source", "old/train.source: cannot be read"],
+        &[
+            "--train-source",
+            "old/train.source: cannot be read",
+            "`train resume RUN --train FILE`",
+        ],
     );
     rejected(
         path,
         "resume run --steps 6 --train-source new/train.source",
         &["--train-target", "old/train.target: cannot be read"],
+    );
+    let others = "--pairs, or --source and --target, name others";
+    rejected(
+        path,
+        "eval run",
+        &["old/valid.source: cannot be read", others],
     );
     run(path, &format!("resume run --steps 6{}", flags("new")));
     run(path, "resume run --steps 7");

@@ -36,24 +36,22 @@ pub fn prepare(
     let DataConfig::Text(text) = config else {
         return synthetic(config);
     };
-    text.make_paths_absolute()?;
-    for corpus in [&mut text.train, &mut text.valid] {
-        corpus.fields = corpus.fields.take().filter(|_| corpus.has_fields());
-    }
+    text.resolve_files()?;
     let dataset = ParallelDataset::prepare(text, caches, eval_size);
     let dataset = dataset.map_err(|error| text.name_file(error))?;
     **text = dataset.config.clone();
     Ok(Box::new(dataset))
 }
 
-/// Prepares the data set of a run that is resumed, in the folder `run`; see [`prepare`].
+/// Prepares the data set of a run that is resumed, in the folder `run`; see [`prepare`]. Adds the
+/// hashes of the corpora to those of an imported run, which had none before.
 ///
 /// # Errors
 ///
 /// In the cases of [`prepare`], if a corpus has changed since the run began, or if the run was
 /// imported and has no corpora.
 pub fn reload(
-    config: &DataConfig,
+    config: &mut DataConfig,
     run: &Path,
     caches: &Path,
     eval_size: usize,
@@ -68,6 +66,7 @@ pub fn reload(
     }
     let loaded = dataset.reload(caches, eval_size);
     loaded.map_err(|error| text.name_file(error))?;
+    text.data.clone_from(&dataset.config.data);
     Ok(Box::new(dataset))
 }
 

@@ -161,12 +161,15 @@ impl TextConfig {
     }
 
     /// Makes the paths of corpora, tokeniser files and caches absolute, so that a run can be
-    /// resumed from any folder.
+    /// resumed from any folder. Leaves out the names of fields where a corpus has no fields.
     ///
     /// # Errors
     ///
     /// If a path has no absolute form.
-    pub fn make_paths_absolute(&mut self) -> Result<(), UsageError> {
+    pub fn resolve_files(&mut self) -> Result<(), UsageError> {
+        for corpus in [&mut self.train, &mut self.valid] {
+            corpus.fields = corpus.fields.take().filter(|_| corpus.has_fields());
+        }
         let paths = [
             Some(&mut self.train.source),
             self.train.target.as_mut(),

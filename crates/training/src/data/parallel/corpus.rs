@@ -47,7 +47,7 @@ declarations! {
         /// Translations of --train-source, line by line; none for pairs in one file.
         target: Option<PathBuf>, text().flag("--train-target", "FILE").local().may_change();
         /// Fields of source and target in JSON Lines, such as translation.de,translation.en.
-        fields: Option<[String; 2]>, custom(names).rare_flag("--fields", "SOURCE,TARGET").local();
+        fields: Option<[String; 2]>, custom(names).rare_flag("--fields", "SOURCE,TARGET").local().may_change();
     }
 }
 
@@ -59,7 +59,7 @@ declarations! {
         /// Translations of --valid-source, line by line; none for pairs in one file.
         target: Option<PathBuf>, text().flag("--valid-target", "FILE").local().may_change();
         /// Fields of source and target in JSON Lines.
-        fields: Option<[String; 2]>, custom(names).local();
+        fields: Option<[String; 2]>, custom(names).local().may_change();
     }
 }
 

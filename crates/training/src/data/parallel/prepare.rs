@@ -102,12 +102,15 @@ impl ParallelDataset {
     /// written.
     pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
         let config = &self.config;
-        config.files().try_for_each(check_regular)?;
+        let moved =
+            "if it has moved, `train resume RUN --train FILE` and flags like it name its new path";
+        let files = config.files().try_for_each(check_regular);
+        files.map_err(|error| error.and(moved))?;
         let fingerprints = Fingerprints::of(config)?;
-        fingerprints.check(config).map_err(|error| {
-            let expected = format!("{}: put it back, or begin a new run", error.expected);
-            UsageError { expected, ..error }
-        })?;
+        let changed = "put it back, or begin a new run";
+        fingerprints
+            .check(config)
+            .map_err(|error| error.and(changed))?;
         let caches = caches_of(config, caches);
         let held_out = HeldOut::of(config)?;
         self.load(&caches, eval_size, &fingerprints, held_out.as_ref())

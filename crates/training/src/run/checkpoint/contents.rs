@@ -12,6 +12,7 @@ use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint};
 use crate::config::differences::{differing, flat};
 use crate::config::{RunConfig, setting_at};
 use crate::data::TASK;
+use crate::data::parallel::TextConfig;
 use crate::error::UsageError;
 use crate::notes;
 use crate::run::layout::{CONFIG, SUMMARY, read_json_if_any, unusable};
@@ -127,9 +128,13 @@ pub(crate) fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Resu
     let mut paths = differing(&[&then, &now]);
     // The task decides which other settings there are.
     paths.sort_by_key(|path| *path != TASK.path);
-    let fixed = paths
-        .into_iter()
-        .find(|path| !setting_at(path).is_some_and(|setting| setting.may_change));
+    // An imported run gets its corpora when it is resumed for the first time.
+    let is_first = then.get(TextConfig::data.path).is_some_and(Value::is_null);
+    let may_change = |path: &str| {
+        let is_known = setting_at(path).is_some_and(|setting| setting.may_change);
+        is_known || is_first && path == TextConfig::data.path
+    };
+    let fixed = paths.into_iter().find(|path| !may_change(path));
     fixed.map_or(Ok(()), |path| {
         let pointer = format!("/{}", path.replace('.', "/"));
         let value = |json: &Value| json.pointer(&pointer).cloned().unwrap_or_default();
