@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::RunConfig;
+use super::differences::value_at;
 use super::run::find;
 use crate::data::{DataConfig, TASK};
 use crate::error::UsageError;
@@ -93,10 +94,7 @@ impl RunConfig {
     /// group that is not used are null.
     pub fn settings(&self) -> Vec<(&'static Setting, Value)> {
         let config = self.to_json();
-        let value = |path: &str| {
-            let value = config.pointer(&format!("/{}", path.replace('.', "/")));
-            value.cloned().unwrap_or_default()
-        };
+        let value = |path| value_at(&config, path).cloned().unwrap_or_default();
         let table = self.table().into_iter();
         let settings = table.filter(|setting| {
             let is_group = matches!(setting.kind, Kind::Group(..));

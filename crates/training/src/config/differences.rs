@@ -50,10 +50,11 @@ pub fn with_sides(config: &Value) -> Settings {
     found
 }
 
-/// Returns all values in the JSON of a `config.json`, by their paths.
+/// Returns all values in the JSON of a `config.json`, by their paths. An empty object is a value.
 pub(crate) fn flat(config: &Value) -> Settings {
-    let Value::Object(keys) = config else {
-        return Settings::from([(String::new(), config.clone())]);
+    let keys = match config {
+        Value::Object(keys) if !keys.is_empty() => keys,
+        value => return Settings::from([(String::new(), value.clone())]),
     };
     let nested = keys.iter().flat_map(|(key, value)| {
         flat(value).into_iter().map(move |(path, value)| {
@@ -62,6 +63,12 @@ pub(crate) fn flat(config: &Value) -> Settings {
         })
     });
     nested.collect()
+}
+
+/// Returns the value at a path in the JSON of a `config.json`; `None` if there is none.
+pub(crate) fn value_at<'a>(config: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut keys = path.split_terminator('.');
+    keys.try_fold(config, |value, key| value.get(key))
 }
 
 /// Returns the paths of the settings that are not the same in all configurations, in alphabetical

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::assign::{assign, not_a_setting};
 use super::differences::flat;
@@ -120,6 +120,12 @@ pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
         }
     }
     for (path, value) in &given {
+        // A group without settings, as in the file of a preset, changes none.
+        let begin = format!("{path}.");
+        let is_group = path.is_empty() || table.iter().any(|it| it.path.starts_with(&begin));
+        if is_group && *value == json!({}) {
+            continue;
+        }
         let Some(setting) = find(&table, path) else {
             return Err(format!("{path}: {}", not_a_setting(&table, path)));
         };
@@ -165,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_partial_file_changes_only_its_settings() {
-        let toml = "[optimization]\nsteps = 50\nema = 0.9\n[model]\nd_model = 32\n[data]\nmax_length = 5\n";
+        let toml = "[execution]\n[optimization.lora]\n[optimization]\nsteps = 50\nema = 0.9\n[model]\nd_model = 32\n[data]\nmax_length = 5\n";
         let config = read_text("a.toml", toml).unwrap();
         let mut expected = RunConfig::copy();
         expected.optimization.steps = 50;
@@ -205,6 +211,8 @@ mod tests {
         assert_eq!(text.max_length, expected);
         let error = read("max_length = 'x'").unwrap_err();
         assert_has(&error, &["data.max_length \"x\": must be a whole number"]);
+        let error = read("max_length = {}").unwrap_err();
+        assert_has(&error, &["data.max_length: missing field `source`"]);
         let error = read("max_length = { sauce = 7 }").unwrap_err();
         assert_has(&error, &["data.max_length.sauce: is not a setting"]);
     }
@@ -226,6 +234,9 @@ mod tests {
             task = 'reverse' => the nearest is data.task
             optimization.optimizer.clip_norm = inf => inf is not a finite number
             optimization.lora = 4 => optimization.lora 4: is a group of settings: rank, alpha
+            seed = {} => seed {}: must be a whole number
+            data.max_length = {} => data.max_length {}: must be a whole number
+            model.d_model.x = {} => model.d_model.x: is not a setting
             seed = 1979-05-27 => a date is not the value
             seed = = 5 => is not usable TOML (line 1: "#;
         let table = table.lines().skip(1);

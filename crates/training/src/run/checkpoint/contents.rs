@@ -9,7 +9,7 @@ use serde_json::Value;
 use transformer::weights::{self, Parameters};
 
 use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint};
-use crate::config::differences::{differing, flat};
+use crate::config::differences::{differing, flat, value_at};
 use crate::config::{RunConfig, setting_at};
 use crate::data::TASK;
 use crate::data::parallel::TextConfig;
@@ -136,8 +136,7 @@ pub(crate) fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Resu
     };
     let fixed = paths.into_iter().find(|path| !may_change(path));
     fixed.map_or(Ok(()), |path| {
-        let pointer = format!("/{}", path.replace('.', "/"));
-        let value = |json: &Value| json.pointer(&pointer).cloned().unwrap_or_default();
+        let value = |json| value_at(json, path).cloned().unwrap_or_default();
         let [then, now] = whole.each_ref().map(value);
         let what = format!(
             "was made with {path} {then}, but the run's config.json says {now}: put it back there"
