@@ -121,7 +121,9 @@ impl Checkpoints {
     pub fn steps(&self) -> Vec<usize> {
         let step = |entry: fs::DirEntry| {
             let name = entry.file_name();
-            name.to_str()?.strip_prefix("step-")?.parse().ok()
+            let step = name.to_str()?.strip_prefix("step-")?.parse().ok();
+            // Another spelling of a number, such as step-007, is not the name of a checkpoint.
+            step.filter(|step| self.path(*step).ends_with(&name))
         };
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut steps: Vec<usize> = entries.filter_map(step).collect();
@@ -253,15 +255,20 @@ impl Checkpoints {
     }
 
     /// Removes all checkpoints except the `keep` newest ones and the checkpoints of the steps in
-    /// `also`.
+    /// `also`. A folder `step-N` without a manifest is no checkpoint, and does not count as kept.
     ///
     /// # Errors
     ///
     /// If a checkpoint cannot be removed.
     pub(crate) fn prune(&self, keep: usize, also: &[usize]) -> Result<()> {
         let steps = self.steps();
-        let old = &steps[..steps.len().saturating_sub(keep)];
-        let mut old = old.iter().filter(|step| !also.contains(step));
+        let is_whole = |step: &&usize| self.path(**step).join(MANIFEST).exists();
+        let oldest = steps
+            .iter()
+            .filter(is_whole)
+            .nth_back(keep.saturating_sub(1));
+        let is_old = |step: &&usize| oldest > Some(*step) && !also.contains(step);
+        let mut old = steps.iter().filter(is_old);
         old.try_for_each(|&step| self.remove(step))
     }
 

@@ -59,7 +59,8 @@ fn what_a_run_did_not_write_is_kept() {
     checkpoints.tidy();
     assert!(note.exists() && other.exists());
     assert_eq!(checkpoints.read(9).unwrap().read("a").unwrap(), [9; 5]);
-    checkpoints.prune(0, &[]).unwrap();
+    save(&checkpoints, 10);
+    checkpoints.prune(1, &[]).unwrap();
     assert!(note.exists() && other.exists() && !checkpoints.path(3).exists());
 }
 
@@ -145,8 +146,11 @@ fn only_the_newest_and_the_chosen_are_kept() {
     let (_run, checkpoints) = checkpoints(&[1, 2, 3, 4, 5]);
     checkpoints.prune(2, &[1]).unwrap();
     assert_eq!(checkpoints.steps(), [1, 4, 5]);
-    checkpoints.prune(9, &[]).unwrap();
-    assert_eq!(checkpoints.steps(), [1, 4, 5]);
+    // Folders of other programs take no place among those kept.
+    fs::create_dir(checkpoints.path(6)).unwrap();
+    fs::create_dir(checkpoints.folder().join("step-07")).unwrap();
+    checkpoints.prune(2, &[1]).unwrap();
+    assert_eq!(checkpoints.steps(), [1, 4, 5, 6]);
 }
 
 #[test]
