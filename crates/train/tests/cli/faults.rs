@@ -276,9 +276,10 @@ fn no_output_replaces_a_file_of_a_run_or_is_inside_its_checkpoints() {
         "eval run --hypotheses run/summary.json",
         "generate run --input lines --output run/checkpoints/outputs",
         &format!("fit {COPY} --run-dir run/checkpoints/step-9"),
+        &format!("fit {COPY} --run-dir run/new/sub"),
         &format!("{texts} --run-dir new --cache run/checkpoints/cache"),
     ] {
-        rejected(path, line, &["among the own files of the run"]);
+        rejected(path, line, &["is in the folder of the run"]);
     }
     assert_eq!(
         std::fs::read_dir(path.join("run/checkpoints"))

@@ -9,11 +9,11 @@ use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::{CACHE, RUNS};
 use super::layout::{
-    CONFIG, METRICS, SUMMARY, cannot_write_file, check_names, check_output, is_own,
+    CONFIG, METRICS, RUN_DIR, SUMMARY, cannot_write_file, check_names, check_output, is_own,
 };
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::MetricsLog;
-use super::new_folder::{RUN_DIR, claim, next_free};
+use super::new_folder::{claim, next_free};
 use super::status::{EndReason, RunStatus, Status, StatusWriter, read_status, stopped_by};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
@@ -117,19 +117,21 @@ impl RunFolder {
         }
     }
 
-    /// Rejects a `run_dir` that equals `caches`, the folder of cached corpora, or that exists and
-    /// is not an empty folder.
+    /// Rejects a `run_dir` that has `caches`, the folder of cached corpora, in it or equals it, or
+    /// that exists and is not an empty folder.
     ///
     /// Files of a process that was killed before it wrote `config.json` do not count. Call this
     /// function before a long preparation of data, to fail early.
     ///
     /// # Errors
     ///
-    /// If `run_dir` equals `caches`, is not empty, or cannot be read as a folder.
+    /// If `run_dir` has `caches` in it, is not empty, or cannot be read as a folder.
     pub fn check(run_dir: Option<&Path>, caches: &Path) -> Result<(), UsageError> {
         if let Some(path) = run_dir {
-            if absolute(path).ok() == absolute(caches).ok() {
-                let what = "is where tokenised corpora are kept; name another folder";
+            let [run, inside] = [path, caches].map(|path| absolute(path).unwrap_or_default());
+            if inside.starts_with(run) {
+                let caches = caches.display();
+                let what = format!("has the cache of corpora in it, {caches}; name another folder");
                 return Err(UsageError::argument(RUN_DIR, path.display(), what));
             }
             if path.exists() {

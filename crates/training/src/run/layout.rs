@@ -1,5 +1,6 @@
 //! Names of the files in a run folder, and errors about files and folders that cannot be used.
 
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf, absolute};
 
@@ -9,6 +10,9 @@ use serde_json::Value;
 use crate::data::parallel::is_in_cache;
 use crate::error::{UsageError, unwritable};
 use crate::files::read_regular;
+
+/// Name of the argument for the folder of a new run, as errors show it.
+pub(super) const RUN_DIR: &str = "run_dir";
 
 /// Configuration of the run, or of one of its checkpoints.
 pub const CONFIG: &str = "config.json";
@@ -81,8 +85,8 @@ pub fn check_names(argument: &'static str, folder: &Path) -> Result<(), UsageErr
 }
 
 /// Rejects an output that would replace a file of a run, of a Hugging Face model or of a cache, or
-/// a lock, or that would be inside the checkpoints of a run, which training removes. `name` is the name of the
-/// output in the error.
+/// a lock, or that would be inside the checkpoints of a run, which training removes; and a new run
+/// anywhere inside another one. `name` is the name of the output in the error.
 ///
 /// # Errors
 ///
@@ -94,10 +98,11 @@ pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
         let inside = inside.and_then(|path| path.iter().next());
         let marks = [STATUS, METRICS, CHECKPOINTS];
         let is_run = run.join(CONFIG).exists() && marks.iter().any(|mark| run.join(mark).exists());
-        is_run && inside.is_some_and(|own| is_own(&own.to_string_lossy()))
+        let is_own = |own: &OsStr| name == RUN_DIR || is_own(&own.to_string_lossy());
+        is_run && inside.is_some_and(is_own)
     };
     let whose = if let Some(run) = whole.ancestors().skip(1).find(|run| is_inside(run)) {
-        format!("among the own files of the run {}", run.display())
+        format!("in the folder of the run {}", run.display())
     } else if whole.is_file() && whole.parent().is_some_and(is_pretrained) {
         "a file of a Hugging Face model".into()
     } else if whole.is_file() && whole.file_name() == Some(LOCK.as_ref()) {

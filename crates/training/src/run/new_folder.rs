@@ -5,11 +5,8 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::layout::{CONFIG, LOCK, cannot_write, check_names, check_output};
+use super::layout::{CONFIG, LOCK, RUN_DIR, cannot_write, check_names, check_output};
 use crate::error::UsageError;
-
-/// Name of the argument for the folder of a new run, as errors show it.
-pub(super) const RUN_DIR: &str = "run_dir";
 
 /// Creates the folder `path` if it does not exist, and rejects a folder that is not empty. Files
 /// that a killed process may have left do not count.

@@ -11,12 +11,9 @@ fn a_run_folder_cannot_be_the_folder_of_caches() {
     let path = parent.path().join("cache");
     let caches = RunFolder::caches(Some(&parent.path().join("run")));
     let error = RunFolder::check(Some(&path), &caches).unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .ends_with("cache: is where tokenised corpora are kept; name another folder"),
-        "{error}"
-    );
+    assert_has(&error, &["cache: has the cache of corpora in it, "]);
+    let inside = RunFolder::check(Some(&path), &path.join("a/b"));
+    assert_has(&inside.unwrap_err(), &["a/b; name another folder"]);
     assert!(!path.exists());
     let path = parent.path().join("run");
     assert_eq!(RunFolder::check(Some(&path), &caches), Ok(()));
