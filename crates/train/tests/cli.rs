@@ -481,7 +481,8 @@ fn wrong_values_are_rejected_in_one_line() {
         --preset annotated-copy --symbols 5 | --symbols 5
         --norm middle | --norm
         --task fly | --task
-        --seed -1 | --seed
+        --seed -1 | --seed -1: must be a whole number of at least 0
+        --set data.task=sort | data.task sort: is chosen by --task sort, not by --set
         --clip-norm nan | --clip-norm
         --weight-decay 0.1 | --weight-decay
         --optimizer adamw --weight-decay -1 | --weight-decay -1

@@ -296,14 +296,13 @@ impl Setting {
         }
         match self.kind {
             Kind::Whole(least, most) => {
-                let number = value.as_u64().ok_or("must be a whole number")?;
-                if (least..=most).contains(&number) {
+                let is_valid = |number| (least..=most).contains(&number);
+                if value.as_u64().is_some_and(is_valid) {
                     return Ok(value.clone());
                 }
-                Err(match most {
-                    u64::MAX => format!("must be at least {least}"),
-                    _ => format!("must be at least {least} and at most {most}"),
-                })
+                let limit = Some(most).filter(|most| *most < u64::MAX);
+                let limit = limit.map_or(String::new(), |most| format!(" and at most {most}"));
+                Err(format!("must be a whole number of at least {least}{limit}"))
             }
             Kind::Number(is_valid, expected) => {
                 let number = value.as_f64().filter(|number| is_valid(*number));

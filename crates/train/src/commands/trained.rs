@@ -62,9 +62,8 @@ pub(super) fn load(
     group: &Group,
 ) -> Result<Trained> {
     if training::run::layout::is_missing(&args.run) {
-        let what = format!(
-            "does not exist; name the folder of a run, such as runs/copy-1, or {DOWNLOADED}"
-        );
+        let or = languages.map_or(String::new(), |_| format!(", or {DOWNLOADED}"));
+        let what = format!("does not exist; name the folder of a run, such as runs/copy-1{or}");
         return Err(unusable(&args.run, what).into());
     }
     let _pages = return_freed_pages();

@@ -424,7 +424,7 @@ fn mistakes_about_pretrained_models_are_named() {
         generate {t5} w10 --output other/config.json | other/config.json: is a file of a
         import nothing --output x | hf download t5-small --local-dir t5-small
         inspect nothing | hf download t5-small --local-dir t5-small
-        eval nothing | hf download t5-small --local-dir t5-small
+        eval nothing | RUN nothing: does not exist; name the folder of a run, such as runs/copy-1
         resume imported | imported
         export imported --layout native --folder x | --layout native
         export imported --layout t5 --folder imported | --folder imported"

@@ -42,7 +42,8 @@ impl RunConfig {
         };
         let wrong = |expected: String| UsageError::setting(setting, text, expected);
         if setting == TASK {
-            return Err(wrong("use --task".into()));
+            let expected = format!("is chosen by --task {text}, not by --set");
+            return Err(UsageError::new(path, text, expected));
         }
         if path.starts_with("data.pretrained") {
             return Err(wrong(

@@ -23,7 +23,7 @@ use crate::setting::{Kind, Section, Setting, json, whole};
 /// let mut config = RunConfig::copy();
 /// config.optimization.steps = 0;
 /// let error = config.check().err().unwrap();
-/// assert_eq!(error.to_string(), "optimization.steps 0: must be at least 1 and at most 1000000000");
+/// assert_eq!(error.to_string(), "optimization.steps 0: must be a whole number of at least 1 and at most 1000000000");
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -267,11 +267,11 @@ mod tests {
         };
         assert_eq!(
             error(|config| config.optimization.accumulate = 100_001),
-            "optimization.accumulate 100001: must be at least 1 and at most 100000"
+            "optimization.accumulate 100001: must be a whole number of at least 1 and at most 100000"
         );
         assert_eq!(
             error(|config| config.optimization.schedule.warmup = 0),
-            "optimization.schedule.warmup 0: must be at least 1"
+            "optimization.schedule.warmup 0: must be a whole number of at least 1"
         );
         assert_eq!(
             error(|config| config.optimization.optimizer.clip_norm = Some(0.0)),

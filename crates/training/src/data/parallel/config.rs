@@ -271,14 +271,17 @@ mod tests {
             source: 500,
             target: 4,
         };
-        let expected = "data.tokenizer.vocab_size 500,4: must be at least 5 and at most 10000000";
+        let expected = "data.tokenizer.vocab_size 500,4: must be a whole number of at least 5 and at most 10000000";
         assert_eq!(error(&config), expected);
         config.tokenizer.vocab_size.target = 600;
         assert_eq!(config.check(), Ok(()));
         config.tokenizer.joint = true;
         assert!(error(&config).contains("share a vocabulary"));
         config.max_length.target = 0;
-        assert!(error(&config).starts_with("data.max_length 256,0: must be at least 1"));
+        assert!(
+            error(&config)
+                .starts_with("data.max_length 256,0: must be a whole number of at least 1")
+        );
     }
 
     #[test]

@@ -180,7 +180,8 @@ mod tests {
             error(9, 9, 4),
             "data.min_length 9: must be at most --max-length (4)"
         );
-        let expected = "data.max_length 10001: must be at least 1 and at most 10000";
+        let expected =
+            "data.max_length 10001: must be a whole number of at least 1 and at most 10000";
         assert_eq!(error(9, 1, 10_001), expected);
         let few = error(1, 1, 1);
         assert!(few.ends_with("raise it or --max-length"));
