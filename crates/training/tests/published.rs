@@ -252,7 +252,11 @@ fn damaged_files_are_named() {
             b"{\"<unk>\": 1, \"<pad>\": 2}",
             "vocab.json has no token </s>",
         ),
-        ("vocab.json", b"[", "has vocab.json: "),
+        (
+            "vocab.json",
+            b"{\"a\": 0, \"a\": 1}",
+            "has vocab.json: \"a\" is there twice",
+        ),
         (
             "vocab.json",
             b"{\"</s>\": 0, \"<unk>\": 1, \"<pad>\": 1}",

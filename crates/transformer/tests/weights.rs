@@ -895,6 +895,10 @@ fn invalid_headers_are_rejected_before_anything_else_is_read() {
         (format!("{{{}}}", tensor("a", 0, 8)), 4),
         (format!("{{{}}}", tensor("a", 0, 8)), 12),
         (format!("{{{}}}", tensor("a", 0, usize::MAX)), 8),
+        (
+            format!("{{{},{}}}", tensor("a", 0, 8), tensor("a", 8, 16)),
+            16,
+        ),
         ("[]".into(), 0),
         ("{\"a\":1}".into(), 0),
     ] {

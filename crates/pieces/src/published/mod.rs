@@ -6,6 +6,7 @@
 //! library `tokenizers`, or the content that [`PieceTokenizer::parse`] reads.
 
 mod converted;
+mod unique;
 mod vocabulary;
 
 use std::fs;

@@ -12,7 +12,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{CONFIG, LISTS, SPECIAL, listed, read, read_json};
+use super::{CONFIG, LISTS, SPECIAL, listed, read, read_json, unique};
 use crate::SentencePiece;
 
 /// The first bytes of a packed file.
@@ -55,6 +55,7 @@ struct Packed {
     source: String,
     /// The file of targets, if it is another one.
     target: Option<String>,
+    #[serde(deserialize_with = "unique::vocabulary")]
     vocab: BTreeMap<String, u32>,
     /// Language of sources, such as `en`, if the model has several.
     source_language: Option<String>,
@@ -99,7 +100,10 @@ pub(super) fn packed(folder: &Path) -> Result<Option<(Vec<u8>, PieceTokenizer)>,
             return Err(of(CONFIG, &what));
         }
     }
-    let vocab = serde_json::from_slice(&file(VOCAB)?).map_err(|error| of(VOCAB, &error))?;
+    let vocab = file(VOCAB)?;
+    let mut vocab = serde_json::Deserializer::from_slice(&vocab);
+    let vocab = unique::vocabulary(&mut vocab).and_then(|ids| vocab.end().map(|()| ids));
+    let vocab = vocab.map_err(|error| of(VOCAB, &error))?;
     let language = config["src_lang"].as_str().unwrap_or("en");
     let packed = Packed {
         sentencepiece: class,

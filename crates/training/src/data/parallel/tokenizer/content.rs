@@ -9,18 +9,22 @@ use tokenizers::{ModelWrapper, Tokenizer as Inner};
 
 use super::parts;
 use crate::contain::contain;
+use crate::files::unique::Unique;
 
 /// Message about a file that is not a `tokenizer.json`.
 const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
 
 /// The parts of a `tokenizer.json` that are checked before the tokenizers library parses it. Other
-/// parts, such as the vocabulary, are not kept.
+/// parts are not kept.
 #[derive(Deserialize)]
 struct Checked {
     #[serde(default)]
     normalizer: Value,
     #[serde(default)]
     decoder: Value,
+    /// The model, whose vocabulary must not have a token twice.
+    #[serde(default, rename = "model")]
+    _model: Option<Unique>,
 }
 
 /// Parses the content of a `tokenizer.json`, and checks its parts. Switches padding and truncation
@@ -159,7 +163,13 @@ mod tests {
             let error = table(wrong).unwrap_err();
             assert_eq!(error, "its normalizer has a damaged precompiled_charsmap");
         }
-        for wrong in ["", "{", "7", "{} x"] {
+        for wrong in [
+            "",
+            "{",
+            "7",
+            "{} x",
+            r#"{"model": {"vocab": {"a": 0, "a": 1}}}"#,
+        ] {
             let error = check_content(wrong.as_bytes()).unwrap_err();
             assert!(error.starts_with(FOREIGN), "{error}");
         }
