@@ -7,8 +7,8 @@ use serde_json::Value;
 use transformer::weights::{Parameters, read_file};
 
 use super::{
-    Folder, all_rejected, answer, copy_files, fails_after_notes, json, notes, output, parsed,
-    rejected, run, step_losses, succeed,
+    Folder, all_rejected, answer, assert_has, copy_files, fails_after_notes, json, notes, output,
+    parsed, rejected, run, step_losses, succeed,
 };
 
 /// Returns the path of a model folder that Hugging Face's library `transformers` wrote, from the
@@ -83,26 +83,14 @@ fn a_model_that_training_makes_worse_stays_the_runs_model() {
     let folder = &Folder::new();
     write_pairs(folder);
     let from = family("bart");
-    let worse =
-        "--steps 2 --learning-rate 0.5 --set optimization.schedule.warmup=1 --run-dir worse";
-    let fit = output(folder, &format!("fit --from {from} {PAIRS} {worse}"));
-    let said = notes(&fit);
-    assert!(
-        said.contains(" at step 0, which is the run's model; --checkpoint last is step 2"),
-        "{said}"
-    );
+    let flags = "--steps 2 --learning-rate 0.5 --set optimization.schedule.warmup=1";
+    let line = format!("fit --from {from} {PAIRS} {flags} --run-dir worse");
+    let fit = output(folder, &line);
+    let chosen = " at step 0, which is the run's model; --checkpoint last is step 2";
+    assert_has(&notes(&fit), &[chosen]);
     assert!(succeed(&fit).starts_with("step 0: evaluation loss "));
-    assert_eq!(
-        generated(folder, "worse", "--max-length 9"),
-        generated(folder, &from, "--max-length 9")
-    );
-    // An imported model is evaluated where its training begins.
-    run(folder, &format!("import {from} --run-dir imported"));
-    let resumed = run(
-        folder,
-        "resume imported --train pairs.tsv --valid pairs.tsv --steps 1 --plain",
-    );
-    assert!(resumed.starts_with("step 0: evaluation loss "), "{resumed}");
+    let own = generated(folder, "worse", "--max-length 9");
+    assert_eq!(own, generated(folder, &from, "--max-length 9"));
 }
 
 #[test]
@@ -113,33 +101,22 @@ fn an_imported_run_keeps_to_the_corpora_that_it_was_first_given() {
     fs::write(folder.join("pairs.jsonl"), objects.collect::<String>()).unwrap();
     run(folder, &format!("import {} --run-dir run", family("t5")));
     let resume = "resume run --train pairs.jsonl --valid pairs.tsv --plain --steps";
-    fails_after_notes(
-        &output(folder, &format!("{resume} 1")),
-        &["(--fields names the fields)"],
-    );
-    rejected(
-        folder,
-        "resume run --train pairs.tsv --fields de,en",
-        &["--fields de,en: needs a file of"],
-    );
-    run(folder, &format!("{resume} 1 --fields de,en"));
+    let unnamed = output(folder, &format!("{resume} 1"));
+    fails_after_notes(&unnamed, &["(--fields names the fields)"]);
+    let begun = run(folder, &format!("{resume} 1 --fields de,en"));
+    // An imported model is evaluated where its training begins.
+    assert!(begun.starts_with("step 0: evaluation loss "), "{begun}");
     run(folder, "resume run --steps 2 --plain");
-    let other = "resume run --steps 3 --train pairs.tsv";
-    rejected(
-        folder,
-        other,
-        &[
-            "--train-source",
-            "pairs.tsv: has changed since the run began",
-        ],
-    );
-    rejected(
-        folder,
-        &format!("{resume} 3 --fields en,de"),
-        &["pairs.jsonl: has changed"],
-    );
+    let table = "
+        resume run --train pairs.tsv --fields de,en | --fields de,en: needs a file of JSON Lines
+        resume run --train pairs.tsv | --train-source | pairs.tsv: has changed since the run began
+        resume run --fields en,de | pairs.jsonl: has changed since the run began";
+    all_rejected(folder, "", table);
     fs::write(folder.join("pairs.tsv"), "w10 w17\tw10\n").unwrap();
-    assert!(notes(&output(folder, "eval run")).contains("pairs.tsv: has changed"));
+    assert_has(
+        &notes(&output(folder, "eval run")),
+        &["pairs.tsv: has changed"],
+    );
 }
 
 #[test]

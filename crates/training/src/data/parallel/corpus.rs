@@ -112,6 +112,8 @@ pub struct CorpusStats {
     pub truncated: u64,
     /// Number of pairs from two files of which a side has a tab.
     pub tabs: u64,
+    /// Number of texts of JSON Lines in which line breaks were replaced.
+    pub breaks: u64,
 }
 
 impl Corpus {
@@ -224,7 +226,12 @@ impl Pairs {
             (_, None) => Ok(None),
             (Format::Table, Some(line)) => columns(&self.source, &line).map(Some),
             (Format::JsonLines(fields), Some(line)) => {
-                object(&self.source, fields, &line).map(Some)
+                let texts = object(&self.source, fields, &line)?;
+                let has_break = |text: &&String| text.contains(['\n', '\r']);
+                self.stats.breaks += texts.iter().filter(has_break).count() as u64;
+                // A text must be one line.
+                let [source, target] = texts.map(|text| text.replace(['\n', '\r'], " "));
+                Ok(Some(Pair { source, target }))
             }
         }
     }
@@ -261,8 +268,8 @@ fn columns(lines: &Lines, line: &str) -> Result<Pair, UsageError> {
     }
 }
 
-/// Returns the pair in a line of JSON Lines.
-fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, UsageError> {
+/// Returns the source and the target in a line of JSON Lines.
+fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<[String; 2], UsageError> {
     let wrong = |what: String| lines.wrong(&format!("{what}: {}", quote(line)));
     if line.trim_start().starts_with('[') {
         let what = "begins an array, but must be one JSON object, as `jq -c .[]` writes each";
@@ -276,8 +283,7 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, Usage
         let mut path = name.split('.');
         let nested = || path.try_fold(&object, |value, part| value.get(part));
         match object.get(name).or_else(nested) {
-            // Line breaks are replaced by blanks, because a text must be one line.
-            Some(Value::String(text)) => Ok(text.replace(['\n', '\r'], " ")),
+            Some(Value::String(text)) => Ok(text.clone()),
             Some(other) => {
                 let (other, name) = (quote(&other.to_string()), quote(name));
                 let what = format!("has {other} in its field {name}, which must be a text");
@@ -290,10 +296,7 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, Usage
             }
         }
     };
-    Ok(Pair {
-        source: field(&fields[0])?,
-        target: field(&fields[1])?,
-    })
+    Ok([field(&fields[0])?, field(&fields[1])?])
 }
 
 impl Iterator for Pairs {
@@ -343,20 +346,28 @@ impl CorpusStats {
 
     /// Returns a message for each kind of pair or line that was skipped or changed.
     pub fn notes(&self) -> Vec<String> {
-        let long = format!("a side of more than {} KiB", LONGEST_TEXT >> 10);
+        let long = format!("with a side of more than {} KiB", LONGEST_TEXT >> 10);
         let notes = [
-            (self.too_long, "pair", format!(" skipped: with {long}")),
-            (self.truncated, "pair", format!(" truncated: with {long}")),
-            (self.empty, "pair", " skipped: a side is empty".into()),
+            (self.too_long, "pair", "skipped", &long[..]),
+            (self.truncated, "pair", "truncated", &long),
+            (self.empty, "pair", "skipped", "a side is empty"),
             (
                 self.replaced,
                 "line",
-                " not in UTF-8: invalid bytes were replaced".into(),
+                "not in UTF-8",
+                "invalid bytes were replaced",
+            ),
+            (
+                self.breaks,
+                "text",
+                "with line breaks",
+                "a blank replaces each",
             ),
         ];
         let notes = notes.into_iter().filter(|(count, ..)| *count > 0);
-        let notes = notes.map(|(count, of, what)| counted(count as usize, of) + &what);
-        notes.collect()
+        let note =
+            |(count, of, what, why)| format!("{} {what}: {why}", counted(count as usize, of));
+        notes.map(note).collect()
     }
 }
 
