@@ -11,7 +11,6 @@ use sha2::{Digest, Sha256};
 pub use lines::{LineReader, count_lines};
 
 mod lines;
-pub(crate) mod unique;
 
 /// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it.
 ///

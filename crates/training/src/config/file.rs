@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use transformer::weights::Unique;
 
 use super::assign::{assign, not_a_setting};
 use super::differences::flat;
@@ -10,7 +11,6 @@ use super::run::{RunConfig, find};
 use crate::data::TASK;
 use crate::error::{UsageError, quote};
 use crate::files::read_regular;
-use crate::files::unique::Unique;
 use crate::setting::shown;
 
 /// Maximum size of a configuration file, in MiB.

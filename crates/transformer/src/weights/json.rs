@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::error::WeightsError;
+use super::unique::Unique;
 
 /// File name of a folder's configuration.
 pub(super) const CONFIG: &str = "config.json";
@@ -20,8 +21,8 @@ pub(super) fn read_json(path: &Path) -> Result<Value, WeightsError> {
         return Err(WeightsError::File(what));
     }
     let text = std::fs::read_to_string(path).map_err(|error| WeightsError::io(&error))?;
-    serde_json::from_str(&text)
-        .map_err(|error| WeightsError::File(format!("is not JSON ({error})")))
+    let read = serde_json::from_str(&text).map(|Unique(json)| json);
+    read.map_err(|error| WeightsError::File(format!("is not JSON ({error})")))
 }
 
 /// Returns whether a value says that a setting is not used.

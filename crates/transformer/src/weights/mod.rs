@@ -85,6 +85,7 @@ mod save;
 mod sizes;
 mod stacks;
 mod tying;
+mod unique;
 
 pub use contents::Contents;
 pub use error::WeightsError;
@@ -105,3 +106,5 @@ pub use rules::Rules;
 pub use safetensors::{Dtype, from_bytes, metadata_of, read_file, to_bytes, to_bytes_with, write};
 pub use save::{Saved, load, save};
 pub use stacks::{Stacks, metadata};
+#[doc(hidden)]
+pub use unique::Unique;

@@ -1,7 +1,6 @@
 //! Safetensors files: a header in JSON, followed by the tensors' elements.
 
 mod open;
-mod unique;
 mod write;
 
 use std::collections::BTreeMap;

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use transformer::weights::Unique;
 
 use super::lines::{Lines, wrong};
 use super::tokenizer::LONGEST_TEXT;
 use crate::error::{UsageError, quote};
-use crate::files::unique::Unique;
 use crate::number::counted;
 use crate::setting::{custom, declarations, text};
 

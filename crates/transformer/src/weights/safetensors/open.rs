@@ -8,10 +8,10 @@ use std::io::{Read, Seek, SeekFrom};
 use ::safetensors::tensor::Metadata;
 use burn::tensor::TensorData;
 
-use super::unique::UniqueKeys;
 use crate::weights::error::WeightsError;
 use crate::weights::header::{INT8, TensorInfo};
 use crate::weights::int8::{self, scales_of};
+use crate::weights::unique::Unique;
 
 /// Maximum header length in bytes, the same as in the reader of the `safetensors` crate.
 const MAX_HEADER: u64 = 100_000_000;
@@ -85,8 +85,8 @@ impl<'a> SafetensorsFile<'a> {
         let mut header = vec![0; usize::try_from(length).expect("the header length was checked")];
         bytes.read(8, &mut header)?;
         let wrong = |error: serde_json::Error| not_whole(format!("its header: {error}"));
-        let UniqueKeys = serde_json::from_slice(&header).map_err(wrong)?;
-        let header: Metadata = serde_json::from_slice(&header).map_err(wrong)?;
+        let Unique(header) = serde_json::from_slice(&header).map_err(wrong)?;
+        let header: Metadata = serde_json::from_value(header).map_err(wrong)?;
         let (start, data) = (8 + length, header.data_len() as u64);
         if start.checked_add(data) != Some(all) {
             let what = format!(

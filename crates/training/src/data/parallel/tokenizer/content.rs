@@ -6,10 +6,10 @@ use base64::prelude::{BASE64_STANDARD, Engine};
 use serde::Deserialize;
 use serde_json::Value;
 use tokenizers::{ModelWrapper, Tokenizer as Inner};
+use transformer::weights::Unique;
 
 use super::parts;
 use crate::contain::contain;
-use crate::files::unique::Unique;
 
 /// Message about a file that is not a `tokenizer.json`.
 const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
