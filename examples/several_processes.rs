@@ -62,9 +62,9 @@ fn train(group: &dyn Collective) -> Result<(), Box<dyn Error>> {
     let summary = trained.summary(&test);
     trained.folder.finish(&summary)?;
     if group.is_first() {
-        let (processes, exact_match) = (group.size(), test.exact_match);
+        let (processes, exact_match) = (group.size(), test.scores.exact_match);
         println!("{processes} processes: {exact_match:.3} of 1000 unseen sequences are correct");
     }
-    assert!(test.exact_match > 0.9, "the task was not learned");
+    assert!(test.scores.exact_match > 0.9, "the task was not learned");
     Ok(())
 }

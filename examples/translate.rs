@@ -95,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 
     let test = trained.test()?;
-    let bleu = test.texts.map_or(0.0, |scores| scores.bleu);
+    let bleu = test.scores.texts.map_or(0.0, |scores| scores.bleu);
     println!("\nBLEU {bleu:.1} on 100 unseen sentences");
     fs::remove_dir_all(&folder)?;
     assert!(bleu > 60.0, "the language was not learned");

@@ -106,11 +106,8 @@ impl UsageError {
         value: impl fmt::Display,
         expected: impl Into<String>,
     ) -> Result<(), Self> {
-        if is_valid {
-            Ok(())
-        } else {
-            Err(Self::setting(setting, value, expected))
-        }
+        let wrong = || Self::setting(setting, value, expected);
+        is_valid.then_some(()).ok_or_else(wrong)
     }
 
     /// Returns the error with advice after what is expected.

@@ -69,7 +69,7 @@
 //! let trainer = Trainer::new(&config, &task, &Device::flex(), folder)?;
 //! if let Ending::Done(finished) = trainer.train(&mut ())? {
 //!     let test = finished.test()?;
-//!     println!("{:.3} of {} words are correct", test.exact_match, test.decoded.len());
+//!     println!("{:.3} of {} words are correct", test.scores.exact_match, test.decoded.len());
 //!     let summary = finished.summary(&test);
 //!     finished.folder.finish(&summary)?;
 //! }

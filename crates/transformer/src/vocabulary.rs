@@ -105,7 +105,8 @@ impl Vocabulary {
     /// Id of [`UNK`](Self::UNK).
     pub const UNK_ID: u32 = 3;
 
-    const SPECIAL: [&'static str; 4] = [Self::PAD, Self::BOS, Self::EOS, Self::UNK];
+    /// The special tokens, by their ids.
+    pub const SPECIAL: [&'static str; 4] = [Self::PAD, Self::BOS, Self::EOS, Self::UNK];
 
     /// Creates a vocabulary of the four special tokens and `tokens`, whose ids begin at 4.
     ///

@@ -196,6 +196,7 @@ fn add_flags(
         let name = flag.name.trim_start_matches("--");
         let arg = Arg::new(id(flag))
             .long(name)
+            .value_name(flag.value)
             .help(setting.help() + &default)
             .help_heading(heading(setting).map(|at| HEADINGS[at].0))
             .hide_short_help(flag.is_rare);
@@ -206,11 +207,8 @@ fn add_flags(
         };
         let arg = match setting.kind {
             Kind::Switch => arg.action(ArgAction::SetTrue),
-            Kind::Choice(choices) => arg
-                .value_name(flag.value)
-                .value_parser(choice_names(choices)),
+            Kind::Choice(choices) => arg.value_parser(choice_names(choices)),
             _ => arg
-                .value_name(flag.value)
                 .allow_negative_numbers(true)
                 .value_parser(recorded_path()),
         };

@@ -35,14 +35,14 @@ pub(super) fn report(finished: &Finished, test: &TestResult, summary: &Summary) 
     let took = format!("step {step} of {steps}, {seconds:.1} s of training");
     for (index, decoded) in test.decoded.iter().enumerate().take(samples) {
         // A good translation is rarely the same as its reference.
-        let mark = test.texts.is_none().then_some(if decoded.is_exact {
+        let mark = test.scores.texts.is_none().then_some(if decoded.is_exact {
             style("(right)").green()
         } else {
             style("(wrong)").red()
         });
         print_sample(dataset, index, decoded, mark)?;
     }
-    if let Some(scores) = test.texts {
+    if let Some(scores) = test.scores.texts {
         output::results(&format!(
             "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {}, {took}, {:.2} % of it waiting for data",
             scores.bleu,

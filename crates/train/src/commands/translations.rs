@@ -165,12 +165,8 @@ pub(super) fn run(
     }
     drop(progress);
     hypotheses.map_or(Ok(()), HypothesesFile::close)?;
-    let stats = read.map(|read| read.stats()).unwrap_or_default();
-    if let Some(warning) = stats.warning() {
-        output::warn(&format!("{shown}: {warning}"));
-    }
-    for note in stats.notes() {
-        output::note(&format!("{shown}: {note}"));
+    if let Some(read) = read {
+        parallel::note_stats(&corpus, &read.stats());
     }
     note_unknown(unknown, "");
     if blank > 0 {

@@ -59,11 +59,8 @@ impl RunView {
         // The curves of a resumed run begin with its first step.
         let before = (first > 0).then(|| RunData::read(folder));
         let before = before.and_then(Result::ok).map(|run| run.curves);
-        let run = Arc::new(Mutex::new(LiveRun::new(
-            first,
-            steps,
-            &before.unwrap_or_default(),
-        )));
+        let run = LiveRun::new(first, steps, &before.unwrap_or_default());
+        let run = Arc::new(Mutex::new(run));
         if capability::has_screen() && !self.is_plain && !output::is_quiet() {
             self.dashboard = Dashboard::open(Arc::clone(&run), self.about.clone());
         }

@@ -25,13 +25,15 @@ pub fn check_alike(
         return Ok(());
     }
     let mut settings = flat(&config.to_json());
-    settings.insert(
-        "the version of the program".into(),
-        env!("CARGO_PKG_VERSION").into(),
-    );
     // Other vector instructions round differently, so the copies of the model would drift apart.
-    settings.insert("the vector instructions".into(), fused::simd_level().into());
-    let more = more.iter().cloned();
+    let of_program = [
+        (
+            "the version of the program",
+            env!("CARGO_PKG_VERSION").into(),
+        ),
+        ("the vector instructions", fused::simd_level().into()),
+    ];
+    let more = of_program.iter().chain(more).cloned();
     settings.extend(more.map(|(name, value)| (name.into(), value)));
     let all = group.gather_values(&(crate::host::name(), settings));
     let (there, first) = &all[0];

@@ -110,9 +110,8 @@ impl dyn Collective + '_ {
         let mut sums = [0.0; N];
         for bytes in self.gather(bytemuck::cast_slice(&values)) {
             let addends: Vec<f64> = bytemuck::pod_collect_to_vec(&bytes);
-            sums.iter_mut()
-                .zip(addends)
-                .for_each(|(sum, addend)| *sum += addend);
+            let pairs = sums.iter_mut().zip(addends);
+            pairs.for_each(|(sum, addend)| *sum += addend);
         }
         sums
     }

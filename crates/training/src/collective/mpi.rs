@@ -175,9 +175,8 @@ impl Collective for Mpi {
         let mut parts = PartitionMut::new(&mut all[..], &counts[..], &starts[..]);
         self.world.all_gather_varcount_into(bytes, &mut parts);
         let parts = starts.iter().zip(&ends);
-        parts
-            .map(|(&start, &end)| all[index(start)..index(end)].to_vec())
-            .collect()
+        let part = |(&start, &end)| all[index(start)..index(end)].to_vec();
+        parts.map(part).collect()
     }
 
     fn broadcast(&self, mut bytes: Vec<u8>) -> Vec<u8> {

@@ -46,9 +46,8 @@ impl RunConfig {
             return Err(UsageError::new(path, text, expected));
         }
         if path.starts_with("data.pretrained") {
-            return Err(wrong(
-                "follows from the folder of the pretrained model".into(),
-            ));
+            let expected = "follows from the folder of the pretrained model";
+            return Err(wrong(expected.into()));
         }
         if setting.is_derived {
             return Err(wrong("follows from the task and its data".into()));
@@ -170,12 +169,9 @@ pub(super) fn not_a_setting(table: &[&'static Setting], path: &str) -> String {
         let of_name = strsim::damerau_levenshtein(&last(known), &last(path));
         (of_name, strsim::damerau_levenshtein(known, path))
     };
-    let known = table
-        .iter()
-        .filter(|setting| !matches!(setting.kind, Kind::Group(..)) && !setting.is_derived);
-    let mut near: Vec<((usize, usize), &str)> = known
-        .map(|known| (distance(known.path), known.path))
-        .collect();
+    let is_single = |it: &&&Setting| !matches!(it.kind, Kind::Group(..)) && !it.is_derived;
+    let known = table.iter().filter(is_single).map(|known| known.path);
+    let mut near: Vec<_> = known.map(|path| (distance(path), path)).collect();
     near.sort_unstable();
     let is_near = |((name, whole), known): &((usize, usize), &str)| {
         *name <= last(known).len() / 3 || *whole <= known.len() / 3

@@ -145,12 +145,9 @@ impl RunConfig {
     pub fn fit_to(&mut self, dataset: &dyn Dataset) -> Result<(), UsageError> {
         self.check_settings()?;
         let has_bleu = dataset.text_scores(&[]).is_some();
-        UsageError::check(
-            has_bleu || self.evaluation.best_by != BestBy::Bleu,
-            EvaluationConfig::best_by,
-            "bleu",
-            "needs the text task, whose targets are texts",
-        )?;
+        let is_valid = has_bleu || self.evaluation.best_by != BestBy::Bleu;
+        let expected = "needs the text task, whose targets are texts";
+        UsageError::check(is_valid, EvaluationConfig::best_by, "bleu", expected)?;
         if let Some(epochs) = self.optimization.epochs {
             if let Some(batches) = dataset.batches_per_epoch() {
                 let accumulate = self.optimization.accumulate;

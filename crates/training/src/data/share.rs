@@ -37,9 +37,9 @@ impl StepShare {
         let mut counts = Counts::default();
         let own = |mut batch: Vec<Example>| {
             let shares = shares(&batch, size);
-            shares
-                .iter()
-                .for_each(|share| counts.add(&batch[share.clone()]));
+            for share in &shares {
+                counts.add(&batch[share.clone()]);
+            }
             batch.truncate(shares[rank].end);
             batch.split_off(shares[rank].start)
         };

@@ -17,13 +17,18 @@ pub struct Sides<T> {
     pub target: T,
 }
 
-impl<T: Clone> Sides<T> {
+impl<T> Sides<T> {
+    /// Returns `Sides` with these values.
+    pub const fn new(source: T, target: T) -> Self {
+        Self { source, target }
+    }
+
     /// Returns `Sides` with the same value for sources and targets.
-    pub fn both(value: T) -> Self {
-        Self {
-            source: value.clone(),
-            target: value,
-        }
+    pub fn both(value: T) -> Self
+    where
+        T: Clone,
+    {
+        Self::new(value.clone(), value)
     }
 
     /// Returns the values of sources and targets, in this order.

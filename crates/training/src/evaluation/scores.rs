@@ -55,15 +55,10 @@ pub struct TestResult {
     pub split: Split,
     /// Greedily decoded outputs of the examples.
     pub decoded: Vec<Decoded>,
-    /// Fraction of the outputs in `decoded` that are correct.
-    pub exact_match: f64,
-    /// Fraction of the tokens whose most likely prediction is correct, given the correct
-    /// tokens before them.
-    pub token_accuracy: f64,
+    /// Scores of the model on the split.
+    pub scores: Scores,
     /// Mean loss per token on the validation split, in nats, without label smoothing.
     pub valid_loss: f64,
-    /// Scores of the decoded texts; `None` if targets are not texts.
-    pub texts: Option<TextScores>,
 }
 
 /// Evaluates a trained model on the test split of its run, and measures its loss on the validation
@@ -97,10 +92,8 @@ pub(crate) fn test(
     Ok(TestResult {
         split,
         decoded,
-        exact_match: scores.exact_match,
-        token_accuracy: scores.token_accuracy,
+        scores,
         valid_loss,
-        texts: scores.texts,
     })
 }
 
@@ -134,12 +127,12 @@ mod tests {
             [(Split::Test, 9), (Split::Validation, 7)].map(|(split, n)| held_out(split, n));
         let score = |examples| teacher_forced(&model, dataset, examples, None, &Alone);
         let decoded = decode_greedily(&model, dataset, &tests, &Alone).unwrap();
-        assert_eq!(result.exact_match, exact_match(&decoded));
+        assert_eq!(result.scores.exact_match, exact_match(&decoded));
         assert_eq!(result.decoded, decoded);
         assert_eq!((result.split, result.decoded.len()), (Split::Test, 9));
-        assert_eq!(result.token_accuracy, score(&tests).token_accuracy);
+        assert_eq!(result.scores.token_accuracy, score(&tests).token_accuracy);
         assert_eq!(result.valid_loss, score(&validation).loss);
         assert_ne!(result.valid_loss, score(&tests).loss);
-        assert_eq!(result.texts, None);
+        assert_eq!(result.scores.texts, None);
     }
 }

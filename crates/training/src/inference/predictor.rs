@@ -152,9 +152,8 @@ impl<'a> Predictor<'a> {
         match &self.work {
             Work::Generate(generation) => {
                 let outputs = self.generate(requests, generation)?;
-                let aligned = generation
-                    .alignments
-                    .then(|| self.align(requests, &outputs));
+                let is_aligned = generation.alignments;
+                let aligned = is_aligned.then(|| self.align(requests, &outputs));
                 let mut alignments = aligned.transpose()?.into_iter().flatten();
                 let line = |(request, outputs)| self.targets(request, outputs, &mut alignments);
                 Ok(requests.iter().copied().zip(outputs).map(line).collect())
@@ -380,10 +379,7 @@ impl<'a> Predictor<'a> {
             });
         }
         let line = |output: &Hypothesis| {
-            let before = format!("{}\t{:.4}\t", request.line, output.score);
-            let before = Some(before)
-                .filter(|_| self.is_n_best())
-                .unwrap_or_default();
+            let before = self.before(request.line, &format!("{:.4}", output.score));
             format!("{before}{}\n", one_line(&decode(&output.tokens)))
         };
         outputs.iter().map(line).collect()
@@ -410,7 +406,7 @@ impl<'a> Predictor<'a> {
         match (self.is_json, self.is_score()) {
             (true, false) => self.targets(&request, Vec::new(), &mut std::iter::empty()),
             (true, true) => to_line(&self.score_record(&request, None)),
-            (false, _) => self.empty(line),
+            (false, _) => self.before(line, "") + "\n",
         }
     }
 
@@ -418,21 +414,19 @@ impl<'a> Predictor<'a> {
     /// output in plain text.
     pub fn rejected(&self, line: u64, error: &UsageError) -> String {
         if !self.is_json {
-            return self.empty(line);
+            return self.before(line, "") + "\n";
         }
         let error = Value::from(error.to_string());
         format!("{{\"line\":{line},\"error\":{error}}}\n")
     }
 
-    /// Returns whether a source can have several outputs. Plain-text lines then begin with line
-    /// number and score.
-    fn is_n_best(&self) -> bool {
-        matches!(&self.work, Work::Generate(generation) if generation.config.n_best > 1)
-    }
-
-    fn empty(&self, line: u64) -> String {
-        let before = Some(format!("{line}\t\t")).filter(|_| self.is_n_best());
-        before.unwrap_or_default() + "\n"
+    /// Returns what a line of plain text begins with: the number of its line and the score, if a
+    /// source can have several outputs.
+    fn before(&self, line: u64, score: &str) -> String {
+        match &self.work {
+            Work::Generate(all) if all.config.n_best > 1 => format!("{line}\t{score}\t"),
+            _ => String::new(),
+        }
     }
 
     fn token_names(&self, ids: &[u32]) -> Vec<String> {

@@ -64,11 +64,9 @@ pub fn find_run(name: &Path) -> Result<PathBuf, UsageError> {
 
 fn latest_in(parent: &Path) -> Result<PathBuf, UsageError> {
     let folders = run_folders(parent).unwrap_or_default();
-    let dated = folders
-        .into_iter()
-        .filter(|folder| folder.join(CONFIG).exists())
-        // If runs were changed at the same time, the last path in sorting order wins.
-        .filter_map(|folder| Some((changed(&folder)?, folder)));
+    let runs = folders.into_iter().filter(|it| it.join(CONFIG).exists());
+    // If runs were changed at the same time, the last path in sorting order wins.
+    let dated = runs.filter_map(|folder| Some((changed(&folder)?, folder)));
     let latest = dated.max().map(|(_, folder)| folder);
     latest.ok_or_else(|| {
         let parent = absolute(parent).unwrap_or(parent.into());

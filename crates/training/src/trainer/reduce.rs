@@ -38,24 +38,19 @@ pub(super) fn reduce<M: Module>(
         large: Vec::new(),
     };
     module.visit(&mut packing);
-    let Packing {
-        mut packed, large, ..
-    } = packing;
-    group.sum(&mut packed);
-    let mut packed = packed.into_iter();
+    group.sum(&mut packing.packed);
+    let mut packed = packing.packed.into_iter();
     let loss = packed.next().expect("the loss is first");
     let mut unpacking = Unpacking {
         packed,
-        large: large.into_iter(),
+        large: packing.large.into_iter(),
         device: device.clone(),
         sums: GradientsParams::new(),
     };
     module.visit(&mut unpacking);
     *seconds += begun.elapsed().as_secs_f64();
-    (
-        unpacking.sums,
-        Tensor::from_data([loss], (&device, DType::F32)),
-    )
+    let loss = Tensor::from_data([loss], (&device, DType::F32));
+    (unpacking.sums, loss)
 }
 
 /// Sends large gradients and packs small ones. Every process visits the parameters in the same

@@ -46,9 +46,8 @@ pub fn run(args: &InspectArgs) -> Result<()> {
     if !args.json {
         return output::results(&text(&file, known, several));
     }
-    let tensors = file
-        .tensors()
-        .iter()
+    let tensors = file.tensors().iter();
+    let tensors = tensors
         .map(|(name, info)| json!({ "name": name, "dtype": info.dtype, "shape": info.shape }));
     let objects = file.foreign_objects().iter();
     let objects = objects.map(|object| json!({ "path": object.path, "class": object.class }));

@@ -252,7 +252,9 @@ pub(super) fn note_long(config: &TextConfig, overlong: Overlong, long: usize, pa
     }
 }
 
-pub(super) fn note_stats(corpus: &Corpus, stats: &CorpusStats) {
+/// Says which pairs of a corpus were skipped, changed or probably read wrongly.
+#[doc(hidden)]
+pub fn note_stats(corpus: &Corpus, stats: &CorpusStats) {
     let file = corpus.source.display();
     if let Some(warning) = stats.warning() {
         notes::warn(&format!("{file}: {warning}"));

@@ -33,7 +33,7 @@ pub use {
     corpus::{
         Corpus, CorpusStats, Pair, Pairs, ReadOptions, TrainSettings, ValidSettings, is_json_lines,
     },
-    dataset::ParallelDataset,
+    dataset::{ParallelDataset, note_stats},
     pretrained::PretrainedConfig,
     tokenizer::{Normalization, PretrainedTokenizer, UNK},
     tokenizer_pair::TokenizerPair,

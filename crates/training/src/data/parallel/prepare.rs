@@ -108,9 +108,8 @@ impl ParallelDataset {
         files.map_err(|error| error.and(moved))?;
         let fingerprints = Fingerprints::of(config)?;
         let changed = "put it back, or begin a new run";
-        fingerprints
-            .check(config)
-            .map_err(|error| error.and(changed))?;
+        let checked = fingerprints.check(config);
+        checked.map_err(|error| error.and(changed))?;
         let caches = caches_of(config, caches);
         let held_out = HeldOut::of(config)?;
         self.load(&caches, eval_size, &fingerprints, held_out.as_ref())

@@ -38,10 +38,7 @@ impl TokenizerPair {
     ) -> Result<Self, UsageError> {
         let target = Tokenizer::pretrained(parsed, model, Side::Target)?;
         let source = Tokenizer::pretrained(parsed, model, Side::Source)?;
-        Ok(Self {
-            source: Arc::new(source),
-            target: Arc::new(target),
-        })
+        Ok(Self::new(source.into(), target.into()))
     }
 
     /// Reads the tokenisers of a run from its folder. `config` has the run's settings.
@@ -69,10 +66,7 @@ impl TokenizerPair {
         if source == target {
             return Ok(Self::both(read(JOINT, source)?));
         }
-        Ok(Self {
-            source: read(SOURCE, source)?,
-            target: read(TARGET, target)?,
-        })
+        Ok(Self::new(read(SOURCE, source)?, read(TARGET, target)?))
     }
 
     /// Returns the token ids of a pair's source and of its target, without begin and end symbols.
@@ -120,10 +114,7 @@ impl Codec for TokenizerPair {
         Vocabularies {
             source_size: self.source.vocab_size,
             target_size: self.target.vocab_size,
-            pad_ids: Sides {
-                source: self.source.pad_id,
-                target: self.target.pad_id,
-            },
+            pad_ids: Sides::new(self.source.pad_id, self.target.pad_id),
             bos_id: self.target.bos_id,
             eos_id: Some(self.target.eos_id),
         }

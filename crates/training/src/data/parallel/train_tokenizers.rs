@@ -36,25 +36,16 @@ pub(super) fn read_or_train(
         let parsed = PretrainedTokenizer::read(&model.folder)?;
         return Ok(TokenizerPair::pretrained(&parsed, model)?);
     }
-    let TokenizerConfig {
-        source_file,
-        target_file,
-        joint,
-        ..
-    } = &config.tokenizer;
+    let own = &config.tokenizer;
     let get = |file: &Option<PathBuf>, texts| match file {
         Some(path) => Ok(Arc::new(Tokenizer::read(path)?)),
         None => cached_or_trained(config, caches, fingerprints, held_out, texts),
     };
-    Ok(match (source_file, target_file) {
-        (Some(source), Some(target)) if source == target => {
-            Sides::both(get(source_file, Texts::Both)?)
-        }
-        (None, _) | (_, None) if *joint => Sides::both(get(&None, Texts::Both)?),
-        _ => Sides {
-            source: get(source_file, Texts::Sources)?,
-            target: get(target_file, Texts::Targets)?,
-        },
+    let (source, target) = (&own.source_file, &own.target_file);
+    Ok(match (source, target) {
+        (Some(file), Some(other)) if file == other => Sides::both(get(source, Texts::Both)?),
+        (None, _) | (_, None) if own.joint => Sides::both(get(&None, Texts::Both)?),
+        _ => Sides::new(get(source, Texts::Sources)?, get(target, Texts::Targets)?),
     })
 }
 

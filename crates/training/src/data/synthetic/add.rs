@@ -90,10 +90,8 @@ impl SyntheticTask for AddTask {
         // The first ten symbols are the digits, and the next symbol is `+`.
         let zero = self.alphabet.symbols().start;
         let ids = |digits: &[u32]| -> Vec<u32> { digits.iter().map(|d| zero + d).collect() };
-        (
-            [ids(&a), vec![zero + 10], ids(&b)].concat(),
-            ids(&sum(&a, &b)),
-        )
+        let source = [ids(&a), vec![zero + 10], ids(&b)].concat();
+        (source, ids(&sum(&a, &b)))
     }
 
     fn max_tokens(&self, length: usize) -> usize {

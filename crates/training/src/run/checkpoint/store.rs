@@ -263,10 +263,8 @@ impl Checkpoints {
     pub(crate) fn prune(&self, keep: usize, also: &[usize]) -> Result<()> {
         let steps = self.steps();
         let is_whole = |step: &&usize| self.path(**step).join(MANIFEST).exists();
-        let oldest = steps
-            .iter()
-            .filter(is_whole)
-            .nth_back(keep.saturating_sub(1));
+        let whole = steps.iter().filter(is_whole);
+        let oldest = whole.rev().take(keep).last();
         let is_old = |step: &&usize| oldest > Some(*step) && !also.contains(step);
         let mut old = steps.iter().filter(is_old);
         old.try_for_each(|&step| self.remove(step))

@@ -45,11 +45,8 @@ impl Template {
     /// an arbitrary text with at least one token.
     pub fn with_suffix(mut self, encoded: &Encoded, tokenizer: &Engine) -> Self {
         let (_, is_added) = encoded;
-        let added = is_added
-            .iter()
-            .rev()
-            .take_while(|&&is_added| is_added)
-            .count();
+        let last = is_added.iter().rev();
+        let added = last.take_while(|&&is_added| is_added).count();
         let first = is_added.len() - added;
         let removed = match self.language {
             Language::None => language_of(encoded, tokenizer).is_some_and(|place| place >= first),

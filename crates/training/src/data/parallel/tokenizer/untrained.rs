@@ -24,14 +24,8 @@ pub(super) fn untrained(
     config: &TokenizerConfig,
     size: usize,
 ) -> tokenizers::Result<(Inner, TrainerWrapper)> {
-    let special: Vec<AddedToken> = [
-        Vocabulary::PAD,
-        Vocabulary::BOS,
-        Vocabulary::EOS,
-        Vocabulary::UNK,
-    ]
-    .map(|name| AddedToken::from(name, true))
-    .into();
+    let special = Vocabulary::SPECIAL.map(|name| AddedToken::from(name, true));
+    let special = Vec::from(special);
     // A blank belongs to the word after it, and the first word gets one too. As the blank is not
     // replaced by another character, decoding restores every text.
     let with_blanks = Metaspace::new(' ', PrependScheme::Always, true);
@@ -74,10 +68,8 @@ pub(super) fn untrained(
             (inner, trainer.into())
         }
         TokenizerKind::Word => {
-            let model = WordLevel::builder()
-                .unk_token(Vocabulary::UNK.into())
-                .build()?;
-            let mut inner = Inner::new(model);
+            let model = WordLevel::builder().unk_token(Vocabulary::UNK.into());
+            let mut inner = Inner::new(model.build()?);
             // Punctuation keeps the blanks beside it, so that only the blank between two words is
             // removed. `Tokenizer::decode` puts it back.
             let tokens = SplitPattern::Regex(r"\w+| *[^\w ] *| {2,}".into());
