@@ -13,7 +13,7 @@ use training::run::layout::{PICTURES, check_names, check_output};
 use crate::args::flags::describe;
 use crate::args::{different, name_of, needs, output_or, reject, run_folder};
 use crate::device::DeviceName;
-use crate::plot::attention::{attention_maps, example_source};
+use crate::plot::attention::{attention_maps, check_size, example_source};
 use crate::plot::{AttentionMaps, Plot, Progress, RunPlot};
 use crate::terminal::output;
 
@@ -140,7 +140,9 @@ fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec
     let expected = format!("has {found} symbols, more than the {most} that this model can take");
     reject("--source", words.map(|words| quote(words)), &expected)?;
     let name = format!("{}, step {}", run.name, trained.step);
-    attention_maps(&trained.model, dataset, &source, &name)
+    let maps = attention_maps(&trained.model, dataset, &source, &name)?;
+    check_size(&maps)?;
+    Ok(maps)
 }
 
 fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {

@@ -12,9 +12,10 @@ use training::run::{LengthsOf, RunData, Summary, TrainingState, add_lengths, quo
 use training::trainer::Finished;
 
 use super::lengths;
+use crate::args::flags::describe_usage;
 use crate::metric;
 use crate::number::{counted, grouped};
-use crate::plot::attention::{attention_maps, example_source};
+use crate::plot::attention::{attention_maps, check_size, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::output;
 
@@ -84,7 +85,12 @@ fn draw_attention(finished: &Finished) -> Result<()> {
     };
     let folder = finished.folder.path();
     let run = RunData::summary(folder)?.name;
-    for maps in attention_maps(&finished.model.valid(), dataset, &source, &run)? {
+    let all = attention_maps(&finished.model.valid(), dataset, &source, &run)?;
+    if let Err(error) = check_size(&all) {
+        output::note(&format!("no attention maps: {}", describe_usage(&error)));
+        return Ok(());
+    }
+    for maps in all {
         maps.save(&folder.join(PICTURES), &maps.file_name())?;
     }
     Ok(())

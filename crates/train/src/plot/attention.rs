@@ -6,12 +6,32 @@ use transformer::generate::Method;
 use transformer::{Transformer, pad_sequences};
 
 use super::heat_map::{AttentionMaps, EASILY_READ};
+use crate::args::reject;
+use crate::number::{counted, grouped};
 use training::data::{Dataset, Split};
 use training::error::{UsageError, quote};
 
 /// Maximum number of source tokens and of target tokens. More tokens could not be told apart in a
 /// plot.
 const MAX_TOKENS: usize = 512;
+
+/// Maximum number of weights in a file of maps, which has about 80 bytes for each.
+const MAX_WEIGHTS: usize = 600_000;
+
+/// Rejects maps whose files would be too large for most viewers.
+///
+/// # Errors
+///
+/// The file with the most weights has more than 600,000.
+pub fn check_size(maps: &[AttentionMaps]) -> Result<(), UsageError> {
+    let weights = |maps: &AttentionMaps| maps.layers.iter().flatten().map(Vec::len).sum();
+    let most = maps.iter().map(weights).max().unwrap_or(0);
+    let tokens = maps.first().map_or(0, |maps| maps.columns.len());
+    let source = (most > MAX_WEIGHTS).then(|| format!("of {}", counted(tokens, "token")));
+    let [most, limit] = [most, MAX_WEIGHTS].map(grouped);
+    let expected = format!("gives a file of {most} weights, but {limit} are the most: shorten it");
+    reject("--source", source, &expected)
+}
 
 /// Decodes a source greedily, and returns the attention weights for the source and the decoded
 /// output: encoder self-attention, decoder self-attention and cross-attention. `run` is the name of
@@ -171,6 +191,12 @@ mod tests {
             assert!(svg.contains("\nlayer 3, head 2\n"));
             assert_eq!(svg.contains("masked"), maps.is_causal);
         }
+        assert_eq!(check_size(&maps), Ok(()));
+        let mut large = maps[0].clone();
+        large.layers = vec![vec![vec![0.0; 2001]; 60]; 5];
+        let error = check_size(&[large]).unwrap_err().to_string();
+        let expected = "--source of 4 tokens: gives a file of 600,300 weights, but 600,000 are";
+        assert!(error.starts_with(expected), "{error}");
         assert_eq!(maps[0].rows, ["1", "2", "3", "4"]);
         assert_eq!(maps[2].columns, maps[0].columns);
         // The inputs of the decoder are its outputs, shifted right by one, after the begin token.
