@@ -83,7 +83,7 @@ fn a_model_that_training_makes_worse_stays_the_runs_model() {
     let folder = &Folder::new();
     write_pairs(folder);
     let from = family("bart");
-    let flags = "--steps 2 --learning-rate 0.5 --set optimization.schedule.warmup=1";
+    let flags = "--steps 2 --best-by loss --learning-rate 5 --set optimization.schedule.warmup=1";
     let line = format!("fit --from {from} {PAIRS} {flags} --run-dir worse");
     let fit = output(folder, &line);
     let chosen = " at step 0, which is the run's model; --checkpoint last is step 2";
@@ -348,8 +348,11 @@ fn a_run_with_one_tokeniser_becomes_a_folder_with_it() {
         let fit = format!("fit {PAIRS} {sizes} --family t5 {tokenizer} --run-dir {kind}");
         run(folder, &fit);
         run(folder, &format!("export {kind} --folder {kind}-t5"));
-        let outputs = generated(folder, kind, "");
-        assert_eq!(generated(folder, &format!("{kind}-t5"), ""), outputs);
+        let outputs = generated(folder, kind, "--max-length 9");
+        let written = format!("{kind}-t5");
+        assert_eq!(generated(folder, &written, "--max-length 9"), outputs);
+        let generation = json(&folder.join(written).join("generation_config.json"));
+        assert_eq!(generation["max_length"], 258);
     }
     // A file that another model left would be read with this one.
     fs::write(folder.join("word-t5/added_tokens.json"), "{}").unwrap();

@@ -51,7 +51,12 @@ pub fn write_folder(
         return Ok(None);
     };
     let codec = dataset.codec();
-    let mut generation = hugging_face_generation(&dataset.search());
+    let mut search = dataset.search();
+    if !matches!(&config.data, DataConfig::Text(text) if text.pretrained.is_some()) {
+        // Without a maximum, the library `transformers` ends each output after 20 tokens.
+        search.max_length.get_or_insert(dataset.limits().target - 1);
+    }
+    let mut generation = hugging_face_generation(&search);
     for name in ["decoder_start_token_id", "eos_token_id"] {
         fields.extend(generation.get(name).map(|id| (name.into(), id.clone())));
     }

@@ -391,6 +391,11 @@ pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value
             set("forced_eos_token_id", eos_id.into());
         }
     }
+    // `min_length` and `max_length` count the start token.
+    let begin = usize::from(defaults.bos_id.is_some());
+    if let Some(most) = defaults.max_length {
+        set("max_length", (most + begin).into());
+    }
     match defaults.method {
         // The file is that of a model that was not read from a folder.
         Method::Greedy => return fields,
@@ -440,13 +445,8 @@ pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value
     if defaults.repetition_penalty != 1.0 {
         set("repetition_penalty", defaults.repetition_penalty.into());
     }
-    // `min_length` and `max_length` count the start token.
-    let begin = usize::from(defaults.bos_id.is_some());
     if defaults.min_length > 0 {
         set("min_length", (defaults.min_length + begin).into());
-    }
-    if let Some(most) = defaults.max_length {
-        set("max_length", (most + begin).into());
     }
     if let Some(most) = defaults.max_new_tokens {
         set("max_new_tokens", most.into());
