@@ -29,7 +29,7 @@ pub(super) fn run(args: &PresetsArgs) -> Result<()> {
         return output::results(&file_of(&config, name));
     }
     for Preset { name, summary, .. } in Preset::all() {
-        output::result(&format!("{name:<15} {summary}"))?;
+        output::results(&format!("{name:<15} {summary}"))?;
     }
     output::results("\n`train presets NAME > run.toml` writes all settings for `fit --config`.")
 }

@@ -89,7 +89,7 @@ impl Observer for RunView {
                 output::note(&format!("training ended at step {step}: {reason}"));
             }
             Event::Evaluation(evaluation) if !output::is_quiet() => {
-                output::result(&evaluated(evaluation))?;
+                output::results(&evaluated(evaluation))?;
             }
             Event::End => (self.dashboard, self.status, self.listening) = (None, None, None),
             _ => {}

@@ -16,7 +16,7 @@ use crate::args::check_generation;
 /// Number of measured repetitions, after one repetition to warm up. The fastest repetition counts.
 const RUNS: usize = 3;
 
-pub(super) const HEADER: &str = "shape  batch  beam   tokens/s  peak memory  backend";
+pub(super) const HEADER: &str = "shape batch beam tokens/s    MiB backend";
 
 /// Measures generation with the sizes of one shape, and prints a line for each batch size and beam
 /// width.
@@ -35,7 +35,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
             check_generation(&config, &sizes.model, batch)?;
             reset_peak_rss();
             let tokens_per_second = speed(&model, sizes, batch, &config)?;
-            let columns = format!("{beam:>4}  {tokens_per_second:>9.0}");
+            let columns = format!("{beam:>4} {tokens_per_second:>8.0}");
             let figures = json!({
                 "int8": args.int8,
                 "beam": beam,

@@ -14,7 +14,6 @@ use transformer::{NormPlacement, TransformerConfig};
 
 use crate::args::{chosen, name_of, set, whole_within};
 use crate::device::DeviceName;
-use crate::number::bytes;
 use crate::terminal::output;
 
 /// Kind of measurement.
@@ -195,10 +194,8 @@ impl Bench<'_> {
             }
             return output::result(&line.to_string());
         }
-        let peak = peak.map_or("-".into(), |peak| bytes(peak as usize));
+        let peak = peak.map_or("-".into(), |peak| (peak >> 20).to_string());
         let name = self.name;
-        output::result(&format!(
-            "{shape:<5}  {batch:>5}  {columns}  {peak:>11}  {name}"
-        ))
+        output::result(&format!("{shape:<5} {batch:>5} {columns} {peak:>6} {name}"))
     }
 }

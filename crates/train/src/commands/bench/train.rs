@@ -27,7 +27,8 @@ const SECONDS: f64 = 5.0;
 /// Minimum number of measured steps.
 const STEPS: usize = 5;
 
-pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backward  optimizer   tokens/s  GFLOP/s  peak memory  backend";
+pub(super) const HEADER: &str =
+    "shape batch length step ms forward backward  update tokens/s GFLOP/s    MiB backend";
 
 /// Measures training steps with the sizes of one shape, and prints a line with the results.
 pub(super) fn run(bench: &Bench) -> Result<()> {
@@ -75,8 +76,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     let gflops = step_operations(sizes, batch) / step / 1e6;
     let length = sizes.length;
     let columns = format!(
-        "{length:>6}  {step:>8.1}  {forward:>7.1}  {backward:>8.1}  {optimizer:>9.1}  \
-         {tokens_per_second:>9.0}  {gflops:>7.1}"
+        "{length:>6} {step:>7.1} {forward:>7.1} {backward:>8.1} {optimizer:>7.1} \
+         {tokens_per_second:>8.0} {gflops:>7.1}"
     );
     // Times are medians, but those of operations are means, of forward and backward pass together.
     let figures = json!({
