@@ -7,6 +7,7 @@ pub(crate) mod input;
 pub(crate) mod predictor;
 mod records;
 pub(crate) mod request;
+mod stream;
 pub(crate) mod work;
 
 pub use input::Line;

@@ -1,3 +1,5 @@
+use std::ops::ControlFlow;
+
 use burn::tensor::Device;
 use serde_json::{Value, json};
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
