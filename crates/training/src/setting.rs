@@ -285,7 +285,9 @@ impl Setting {
         if value.is_null() && self.is_optional {
             return Ok(Value::Null);
         }
-        if let (true, Value::Object(sides)) = (self.has_sides, value) {
+        if let (true, Value::Object(sides)) = (self.has_sides, value)
+            && !sides.is_empty()
+        {
             for side in sides.values() {
                 if side.is_object() {
                     return Err("must be one value, or SOURCE,TARGET".into());
@@ -365,6 +367,12 @@ pub(crate) fn json(settings: &impl Serialize) -> Value {
     // 0.9800000190734863.
     let json = serde_json::to_string(settings).expect("settings are plain data");
     serde_json::from_str(&json).expect("it has just been written")
+}
+
+/// Returns the value at a path in the JSON of a `config.json`; `None` if there is none.
+pub(crate) fn value_at<'a>(config: &'a Value, path: &str) -> Option<&'a Value> {
+    let mut keys = path.split_terminator('.');
+    keys.try_fold(config, |value, key| value.get(key))
 }
 
 /// Returns the name of a choice on the command line, which has hyphens.

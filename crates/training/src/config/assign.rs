@@ -3,11 +3,10 @@
 use serde_json::{Value, json};
 
 use super::RunConfig;
-use super::differences::value_at;
 use super::run::find;
 use crate::data::{DataConfig, TASK};
 use crate::error::UsageError;
-use crate::setting::{Kind, Setting, Tasks, json};
+use crate::setting::{Kind, Setting, Tasks, json, value_at};
 
 /// Maximum number of similar paths that the error about an unknown path suggests. If some paths
 /// have the same last key as the unknown path, the error suggests all of these paths instead.

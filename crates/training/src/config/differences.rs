@@ -65,12 +65,6 @@ pub(crate) fn flat(config: &Value) -> Settings {
     nested.collect()
 }
 
-/// Returns the value at a path in the JSON of a `config.json`; `None` if there is none.
-pub(crate) fn value_at<'a>(config: &'a Value, path: &str) -> Option<&'a Value> {
-    let mut keys = path.split_terminator('.');
-    keys.try_fold(config, |value, key| value.get(key))
-}
-
 /// Returns the paths of the settings that are not the same in all configurations, in alphabetical
 /// order. Numbers are compared by their values: 1 is the same as 1.0.
 pub fn differing<'a>(all: &[&'a Settings]) -> Vec<&'a str> {

@@ -212,7 +212,7 @@ mod tests {
         let error = read("max_length = 'x'").unwrap_err();
         assert_has(&error, &["data.max_length \"x\": must be a whole number"]);
         let error = read("max_length = {}").unwrap_err();
-        assert_has(&error, &["data.max_length: missing field `source`"]);
+        assert_has(&error, &["data.max_length {}: must be a whole number"]);
         let error = read("max_length = { sauce = 7 }").unwrap_err();
         assert_has(&error, &["data.max_length.sauce: is not a setting"]);
     }

@@ -58,13 +58,12 @@ pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
     });
     match fitted {
         Ok(dataset) => Ok((config, dataset)),
-        Err(error) => match error
-            .downcast_ref::<UsageError>()
-            .map(|error| &error.subject)
-        {
-            Some(Subject::Setting(_)) => Err(wrong(&format!("cannot be used: {error}")).into()),
+        Err(error) => {
+            let usage = error.downcast_ref::<UsageError>();
+            let is_setting = usage.is_some_and(|it| matches!(it.subject, Subject::Setting(_)));
             // Errors about corpora and tokenisers already name the file.
-            _ => Err(error),
-        },
+            let named = is_setting.then(|| wrong(&format!("cannot be used: {error}")));
+            Err(named.map_or(error, Into::into))
+        }
     }
 }

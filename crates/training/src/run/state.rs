@@ -78,9 +78,8 @@ impl Best {
     pub(super) fn improves(&self, before: Option<Self>) -> bool {
         before.map_or(!self.value.is_nan(), |before| {
             let by_metric = self.by.compare(self.value, before.value);
-            by_metric
-                .then(BestBy::Loss.compare(self.loss, before.loss))
-                .is_gt()
+            let by_loss = BestBy::Loss.compare(self.loss, before.loss);
+            by_metric.then(by_loss).is_gt()
         })
     }
 }

@@ -59,17 +59,13 @@ pub(super) fn open_or_make<T>(
 /// If the folder cannot be written or read, or waiting for the lock fails.
 pub(super) fn lock(folder: &Path) -> Result<File> {
     let cannot = || format!("cannot write {}", folder.display());
-    let wrong = |expected| UsageError::setting(TextConfig::cache, folder.display(), expected);
-    fs::create_dir_all(folder).map_err(|error| {
-        wrong(format!(
-            "cannot be written ({error}); name a folder that can"
-        ))
-    })?;
-    let file = open_or_create(&folder.join("lock")).map_err(|error| {
-        wrong(format!(
-            "its file lock cannot be written ({error}); name another folder"
-        ))
-    })?;
+    let wrong = |what, error| {
+        let expected = format!("{what}cannot be written ({error}); name a folder that can");
+        UsageError::setting(TextConfig::cache, folder.display(), expected)
+    };
+    fs::create_dir_all(folder).map_err(|error| wrong("", error))?;
+    let file = open_or_create(&folder.join("lock"));
+    let file = file.map_err(|error| wrong("its file lock ", error))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

@@ -11,14 +11,12 @@ pub(super) fn check_regular(path: &Path) -> Result<(), UsageError> {
     if metadata.is_file() {
         return Ok(());
     }
-    Err(wrong(
-        path,
-        if metadata.is_dir() {
-            "is a folder, but must be a file of text"
-        } else {
-            "is not a regular file: a corpus is read more than once, so save it in a file first"
-        },
-    ))
+    let what = if metadata.is_dir() {
+        "is a folder, but must be a file of text"
+    } else {
+        "is not a regular file: a corpus is read more than once, so save it in a file first"
+    };
+    Err(wrong(path, what))
 }
 
 pub(super) fn wrong(path: &Path, expected: impl Into<String>) -> UsageError {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use transformer::weights::{self, Parameters};
 
 use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint};
-use crate::config::differences::{differing, flat, value_at};
+use crate::config::differences::{differing, flat};
 use crate::config::{RunConfig, setting_at};
 use crate::data::TASK;
 use crate::data::parallel::TextConfig;
@@ -17,6 +17,7 @@ use crate::error::UsageError;
 use crate::notes;
 use crate::run::layout::{CONFIG, SUMMARY, read_json_if_any, unusable};
 use crate::run::state::TrainingState;
+use crate::setting::value_at;
 
 /// File of the parameters, in safetensors format.
 pub const MODEL: &str = "model.safetensors";
