@@ -119,9 +119,7 @@ impl UsageError {
 
     /// Returns the message, with `subject` as the name of what the error is about.
     pub fn describe(&self, subject: impl fmt::Display) -> String {
-        let Self {
-            value, expected, ..
-        } = self;
+        let (value, expected) = (&self.value, &self.expected);
         let space = if value.is_empty() { "" } else { " " };
         shortened(format!("{subject}{space}{value}: {expected}"))
     }

@@ -255,10 +255,9 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     let given = begin_with(&mut config, given)?;
     lengths::at_end(&config, dataset.as_deref())?;
     if config.optimization.lora.is_some() && given.is_none() {
-        output::warn(
-            "--lora-rank leaves matrices as they are, which are random here: it is for --from and for \
-             imported models",
-        );
+        let what = "--lora-rank leaves matrices as they are, which are random here: it is for --from and for \
+                    imported models";
+        output::warn(what);
     }
     let device = open_device(&config, group)?;
     if !args.dry_run && group.is_first() {

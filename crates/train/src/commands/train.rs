@@ -107,9 +107,8 @@ pub(super) fn begin_with(
     // Two settings may differ from those of the folder: the dropout probability, because dropout
     // has no parameters, and `max_len`, because tables of computed positions can have any length.
     let theirs = model.config.model.clone();
-    let theirs = theirs
-        .with_dropout(config.model.dropout)
-        .with_max_len(config.model.max_len);
+    let theirs = theirs.with_dropout(config.model.dropout);
+    let theirs = theirs.with_max_len(config.model.max_len);
     let [ours, theirs] = [&config.model, &theirs]
         .map(|model| serde_json::to_value(model).expect("a configuration is plain data"));
     let mut settings = ModelSettings::SETTINGS.iter();

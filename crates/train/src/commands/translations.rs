@@ -99,9 +99,8 @@ pub(super) fn run(
         let size = run.config.evaluation.validation_size;
         let opened = ParallelDataset::open(&args.trained.run, config)?;
         let others = "--pairs, or --source and --target, name others";
-        own = opened
-            .validation_pairs(size)
-            .map_err(|error| error.and(others))?;
+        let read = opened.validation_pairs(size);
+        own = read.map_err(|error| error.and(others))?;
         Some(own.len())
     } else {
         let options = ReadOptions {

@@ -97,13 +97,9 @@ fn lengths(value: &Value) -> Result<Value, String> {
             let hint = "name some lengths, such as 4,8,16 or 1..32";
             format!("{} is not a length; {hint}", quote(word))
         })?;
-        if (1..=MAX_LENGTH).contains(&number) {
-            Ok(number)
-        } else {
-            Err(format!(
-                "a length must be at least 1 and at most {MAX_LENGTH}"
-            ))
-        }
+        let is_valid = (1..=MAX_LENGTH).contains(&number);
+        let expected = || format!("a length must be at least 1 and at most {MAX_LENGTH}");
+        is_valid.then_some(number).ok_or_else(expected)
     };
     let text = match value {
         Value::String(text) => text.clone(),

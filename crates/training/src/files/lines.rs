@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 
 /// Maximum length of a line with its line break, in bytes. Without a maximum, reading a device such
 /// as `/dev/zero`, whose first line never ends, would fill the memory.
@@ -84,7 +84,7 @@ impl LineReader {
     pub fn next_line(&mut self) -> io::Result<Option<Vec<u8>>> {
         if self.number == 0 && self.reader.fill_buf()?.starts_with(GZIP) {
             let compressed = std::mem::replace(&mut self.reader, Box::new(io::empty()));
-            let plain = MultiGzDecoder::new(compressed);
+            let plain = Members(GzDecoder::new(compressed));
             self.reader = Box::new(BufReader::with_capacity(BUFFER, plain));
         }
         let mut bytes = Vec::new();
@@ -113,6 +113,28 @@ impl LineReader {
             bytes.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(Some(bytes))
+    }
+}
+
+/// Reader of the text of gzip members, one after the other. Zero bytes after a member, with which
+/// some programs pad files, are skipped.
+struct Members(GzDecoder<Box<dyn BufRead + Send>>);
+
+impl Read for Members {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(to)?;
+        if read > 0 || to.is_empty() {
+            return Ok(read);
+        }
+        let rest = self.0.get_mut();
+        while rest.fill_buf()?.first() == Some(&0) {
+            rest.consume(1);
+        }
+        if rest.fill_buf()?.is_empty() {
+            return Ok(0);
+        }
+        self.0 = GzDecoder::new(std::mem::replace(rest, Box::new(io::empty())));
+        self.read(to)
     }
 }
 
@@ -153,6 +175,9 @@ mod tests {
         };
         assert_eq!(read(&members).unwrap(), [&b"1"[..], b"23"]);
         assert_eq!(read(&gzip("")).unwrap(), [b""; 0]);
+        let padded = [&members[..], &[0; 70_000]].concat();
+        assert_eq!(read(&padded).unwrap(), [&b"1"[..], b"23"]);
+        assert!(read(&[&padded[..], b"more"].concat()).is_err());
         let cut = read(&members[..members.len() - 9]).unwrap_err();
         assert!(cut.to_string().contains("gzip data is cut"), "{cut}");
     }

@@ -182,14 +182,12 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
         && tokenizer.is_some()
         && text.tokenizer.kind == TokenizerKind::Word
     {
-        output::note(
-            "the tokeniser is one of words: whoever reads the folder puts a blank between all tokens of an output, beside punctuation, too",
-        );
+        let what = "the tokeniser is one of words: whoever reads the folder puts a blank between all tokens of an output, beside punctuation, too";
+        output::note(what);
     }
     if tokenizer.is_none() {
-        output::note(
-            "a folder has one tokeniser for both sides, as `fit --joint-vocabulary` trains; the run's are not written: in Python, end each source with the end symbol",
-        );
+        let what = "a folder has one tokeniser for both sides, as `fit --joint-vocabulary` trains; the run's are not written: in Python, end each source with the end symbol";
+        output::note(what);
     }
     Ok(())
 }

@@ -85,12 +85,10 @@ impl TokenCache {
             "options": options,
             "tokenizers": tokenizers.map(Tokenizer::identity),
         });
-        cache_folder::open_or_make(
-            caches,
-            &format!("{PAIRS}{}", key(&origin)),
-            |path| Self::open(path, &origin),
-            |path| make(path, &origin, corpus, options, tokenizers),
-        )
+        let name = format!("{PAIRS}{}", key(&origin));
+        let open = |path: &Path| Self::open(path, &origin);
+        let make = |path: &Path| make(path, &origin, corpus, options, tokenizers);
+        cache_folder::open_or_make(caches, &name, open, make)
     }
 
     /// Opens the cache in the folder `path`. Returns `None` if the manifest cannot be read, and an

@@ -138,13 +138,9 @@ impl ParallelDataset {
         let config = &self.config;
         let most = config.max_length.each();
         let tokenizers = [&*self.tokenizers.source, &*self.tokenizers.target];
-        let cache = TokenCache::open_or_make(
-            caches,
-            &config.train,
-            &fingerprints.train,
-            config.read_options(),
-            tokenizers,
-        )?;
+        let (train, options) = (&config.train, config.read_options());
+        let files = &fingerprints.train;
+        let cache = TokenCache::open_or_make(caches, train, files, options, tokenizers)?;
         note_stats(&config.train, &cache.stats);
         note_unknown(cache.unknown, " for training");
         let pairs = u32::try_from(cache.pairs());

@@ -10,9 +10,8 @@ pub(super) fn framed(event: &[u8]) -> Vec<u8> {
 /// Returns the CRC-32C of `bytes`, masked as in TFRecord. The mask is needed because a CRC of data
 /// that contain CRCs would be weak.
 fn checksum(bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes)
-        .rotate_right(15)
-        .wrapping_add(0xa282_ead8)
+    let crc = crc32c::crc32c(bytes);
+    crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
 #[cfg(test)]
