@@ -67,8 +67,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let ids: Vec<i64> = ids.map(|&id| i64::from(id)).collect();
             Tensor::<2, Int>::from_data(TensorData::new(ids, [places.len(), LENGTH]), &device)
         };
-        let logits = model.forward(tensor(0), None, &mut model.new_cache());
-        criterion.forward(logits, tensor(1))
+        let loss = model.loss(None, tensor(0), tensor(1), &criterion, None);
+        loss.mean()
     };
     let places_held_out: Vec<usize> = (0..held_out.len() - LENGTH).step_by(LENGTH).collect();
     let evaluate = |model: &transformer::Decoder| {

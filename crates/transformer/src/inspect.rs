@@ -49,10 +49,7 @@ impl Transformer {
         let (memory, encoder) = self
             .encoder
             .forward_traced(self.embed_source(source), source_mask);
-        let memory = Memory {
-            states: memory,
-            mask: source_mask.cloned(),
-        };
+        let memory = Memory::new(memory, source_mask.cloned());
         let x = self.decoder.input.forward(target, 0);
         let (states, decoder) = self.decoder.forward_traced(x, &memory);
         Inspection {

@@ -18,6 +18,7 @@ use crate::decoder::Decoder;
 use crate::error::{ConfigError, number};
 use crate::generator::{full_precision, is_half};
 use crate::mask::AttentionMask;
+use crate::memory::Memory;
 use crate::model::Transformer;
 
 /// Label-smoothed cross-entropy over the labels that are not negative.
@@ -30,6 +31,31 @@ pub struct CrossEntropy {
 ///
 /// To average over several batches, add up `sum` and `tokens` before you divide. They are in f32, or f64
 /// for a model in f64.
+///
+/// A step over several batches accumulates gradients of which each label counts the same:
+///
+/// ```
+/// use burn::optim::{AdamWConfig, GradientsAccumulator, GradientsParams};
+/// use burn::tensor::Device;
+/// use transformer::{CrossEntropy, DecoderConfig, pad_sequences};
+///
+/// let device = Device::flex().autodiff();
+/// let config = DecoderConfig::new(20, 16, 32, 2, 1).with_cross_attention(false);
+/// let mut model = config.init(&device)?;
+/// let (mut optimizer, criterion) = (AdamWConfig::new().init(), CrossEntropy::new(0.1)?);
+///
+/// let batches: [(&[u32], &[u32]); 2] = [(&[5, 6, 7], &[6, 7, 8]), (&[9], &[10])];
+/// let tokens: usize = batches.iter().map(|(_, labels)| labels.len()).sum();
+/// let mut gradients = GradientsAccumulator::new();
+/// for (inputs, labels) in batches {
+///     let [inputs, labels] = [inputs, labels].map(|ids| pad_sequences(&[ids], 0, &device));
+///     let loss = model.loss(None, inputs, labels, &criterion, None);
+///     let of_batch = (loss.sum / tokens as f32).backward();
+///     gradients.accumulate(&model, GradientsParams::from_grads(of_batch, &model));
+/// }
+/// model = optimizer.step(1e-3, model, gradients.grads());
+/// # Ok::<(), transformer::ConfigError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LossSum {
@@ -230,10 +256,58 @@ impl Transformer {
         chunk: Option<usize>,
     ) -> LossSum {
         let memory = self.encode(source, source_mask);
-        let states = self.decode_states(target, &memory, &mut self.new_cache());
+        self.decoder.loss(&memory, target, labels, criterion, chunk)
+    }
+}
+
+impl Decoder {
+    /// Returns the teacher-forced loss of a batch: with a memory as the decoder of a whole model, without
+    /// one as a language model. `chunk` is as in [`Transformer::loss`].
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::{CrossEntropy, DecoderConfig, IGNORE_INDEX, pad_sequences};
+    ///
+    /// let device = Device::flex().autodiff();
+    /// let config = DecoderConfig::new(20, 16, 32, 2, 1).with_cross_attention(false);
+    /// let model = config.init_seeded(1, &device)?;
+    ///
+    /// // A language model predicts what follows each token.
+    /// let texts = [vec![5, 6, 7, 8], vec![9, 10, 11]];
+    /// let inputs: Vec<_> = texts.iter().map(|text| &text[..text.len() - 1]).collect();
+    /// let labels: Vec<_> = texts.iter().map(|text| &text[1..]).collect();
+    /// let inputs = pad_sequences(&inputs, 0, &device);
+    /// let labels = pad_sequences(&labels, IGNORE_INDEX, &device);
+    ///
+    /// let criterion = CrossEntropy::new(0.0)?;
+    /// let loss = model.loss(None, inputs, labels, &criterion, None);
+    /// assert_eq!(loss.tokens.clone().into_scalar::<f32>(), 5.0);
+    /// let gradients = loss.mean().backward();
+    /// # Ok::<(), transformer::ConfigError>(())
+    /// ```
+    ///
+    /// # Shapes
+    ///
+    /// - target: `[B, T]`, tokens that the decoder reads, padded at the end
+    /// - labels: `[B, T]`, tokens that the decoder should predict after each target token; negative
+    ///   labels are ignored
+    ///
+    /// # Panics
+    ///
+    /// In the cases of [`Transformer::loss`], or if a decoder with cross-attention gets no memory, or a
+    /// decoder without it gets a memory.
+    pub fn loss<'a>(
+        &self,
+        memory: impl Into<Option<&'a Memory>>,
+        target: Tensor<2, Int>,
+        labels: Tensor<2, Int>,
+        criterion: &CrossEntropy,
+        chunk: Option<usize>,
+    ) -> LossSum {
+        let states = self.forward_states(target, memory, &mut self.new_cache());
         match chunk {
-            Some(rows) => criterion.sum_in_chunks(&self.decoder, states, labels, rows),
-            None => criterion.sum(self.decoder.logits(states), labels),
+            Some(rows) => criterion.sum_in_chunks(self, states, labels, rows),
+            None => criterion.sum(self.logits(states), labels),
         }
     }
 }

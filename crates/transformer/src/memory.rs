@@ -1,6 +1,8 @@
 //! The memory of the source and the cache of earlier target tokens, both of which a decoder
 //! reads.
 
+use std::sync::Arc;
+
 use burn::tensor::Tensor;
 
 use crate::attention::cache::KeyValueCache;
@@ -11,27 +13,43 @@ use crate::position::PositionTerm;
 
 /// The memory to which the decoder attends: the encoder's output and the padding mask of the
 /// source.
+///
+/// A cache belongs to a memory and its clones. Another memory needs a new cache, even if it has the same
+/// states.
 #[derive(Clone, Debug)]
 pub struct Memory {
     /// The encoder's output, `[B, S, D]`.
     pub states: Tensor<3>,
     /// Padding mask of the source, `[B, 1, 1, S]`, `true` = blocked; `None` if no key is blocked.
     pub mask: Option<AttentionMask>,
+    /// What a cache recognises the memory by.
+    identity: Arc<()>,
 }
 
 impl Memory {
+    /// Creates a memory of states `[B, S, D]`, such as those of an encoder of your own, and of the padding
+    /// mask of their sources, `[B, 1, 1, S]`.
+    pub fn new(states: Tensor<3>, mask: impl Into<Option<AttentionMask>>) -> Self {
+        Self {
+            states,
+            mask: mask.into(),
+            identity: Arc::default(),
+        }
+    }
+
     /// Returns the memory without autodiff.
     pub(crate) fn inner(self) -> Self {
         Self {
             states: self.states.inner(),
             mask: self.mask.map(AttentionMask::inner),
+            ..self
         }
     }
 }
 
 impl From<Tensor<3>> for Memory {
     fn from(states: Tensor<3>) -> Self {
-        Self { states, mask: None }
+        Self::new(states, None)
     }
 }
 
@@ -51,9 +69,9 @@ pub(crate) struct DecoderPass<'a> {
 pub struct LayerCache {
     /// Keys and values of the targets' earlier tokens.
     pub(crate) self_attention: KeyValueCache,
-    /// Keys and values of the memory, `[B, S, 2 G, K]`; `None` before the first pass, and without
-    /// cross-attention.
-    cross_attention: Option<Tensor<4>>,
+    /// Keys and values of the memory, `[B, S, 2 G, K]`, and its identity; `None` before the first pass, and
+    /// without cross-attention.
+    cross_attention: Option<(Tensor<4>, Arc<()>)>,
     /// Source of each target; `None` until targets branch.
     sources: Option<Vec<u32>>,
 }
@@ -102,7 +120,7 @@ impl LayerCache {
     ///
     /// # Panics
     ///
-    /// If the cache holds a memory of another shape, or if `index.sources` is `None` and the number
+    /// If the cache holds another memory, or if `index.sources` is `None` and the number
     /// of sources is not `targets`.
     pub(crate) fn project(
         &mut self,
@@ -111,10 +129,10 @@ impl LayerCache {
         targets: usize,
         index: &TargetIndex,
     ) -> Tensor<4> {
-        let packed = self
+        let project = || attention.project(memory.states.clone());
+        let (packed, identity) = self
             .cross_attention
-            .get_or_insert_with(|| attention.project(memory.states.clone()))
-            .clone();
+            .get_or_insert_with(|| (project(), memory.identity.clone()));
         let [batch, held, ..] = packed.dims();
         let [b, s, _] = memory.states.dims();
         let expected = match index.sources {
@@ -122,14 +140,14 @@ impl LayerCache {
             None => targets,
         };
         assert!(
-            [b, s] == [batch, held],
-            "the memory is [{b}, {s}, ..], but the cache holds a memory of [{batch}, {held}, ..]: each memory needs a new cache"
+            Arc::ptr_eq(identity, &memory.identity) && [b, s] == [batch, held],
+            "the memory is [{b}, {s}, ..], but the cache holds another one, of [{batch}, {held}, ..]: each memory needs a new cache"
         );
         assert_eq!(
             batch, expected,
             "the memory has {b} sources, but there are {targets} targets"
         );
-        packed
+        packed.clone()
     }
 }
 

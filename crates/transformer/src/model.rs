@@ -149,10 +149,10 @@ impl Transformer {
     /// If `S` exceeds `max_len`.
     pub fn encode(&self, source: Tensor<2, Int>, source_mask: Option<&AttentionMask>) -> Memory {
         let x = self.embed_source(source);
-        Memory {
-            states: self.encoder.forward_layers(x, source_mask),
-            mask: source_mask.cloned(),
-        }
+        Memory::new(
+            self.encoder.forward_layers(x, source_mask),
+            source_mask.cloned(),
+        )
     }
 
     /// Returns the logits of the token that follows each token of `target`.
@@ -177,29 +177,6 @@ impl Transformer {
         cache: &mut DecoderCache,
     ) -> Tensor<3> {
         self.decoder.forward(target, memory, cache)
-    }
-
-    /// Returns the decoder's states, which are the input of the generator.
-    ///
-    /// [`Decoder::logits`] turns these states into the logits that [`decode`](Self::decode)
-    /// returns.
-    ///
-    /// # Shapes
-    ///
-    /// - target: `[B, T]`, padded at the end
-    /// - memory: states `[B, S, D]`, or `[N, S, D]` for `N` sources after [`DecoderCache::branch`]
-    /// - output: `[B, T, D]`
-    ///
-    /// # Panics
-    ///
-    /// In the same cases as [`Decoder::forward`].
-    pub fn decode_states(
-        &self,
-        target: Tensor<2, Int>,
-        memory: &Memory,
-        cache: &mut DecoderCache,
-    ) -> Tensor<3> {
-        self.decoder.forward_states(target, memory, cache)
     }
 
     /// Returns an empty cache that grows as needed.

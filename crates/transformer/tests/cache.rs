@@ -234,7 +234,7 @@ fn a_cache_rejects_another_memory() {
     let model = config().init_seeded(1, &device).unwrap();
     let token = Tensor::<2, Int>::ones([1, 1], &device);
     let mut cache = model.new_cache();
-    for source in [vec![3, 4, 5], vec![6, 7]] {
+    for source in [[3, 4, 5], [6, 7, 8]] {
         let memory = model.encode(pad_sequences(&[source], 0, &device), None);
         model.decode(token.clone(), &memory, &mut cache);
     }

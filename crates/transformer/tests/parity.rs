@@ -233,18 +233,13 @@ fn decoder_layer() {
             );
             let x = fixture.leaf::<3>("input.x", device);
             let states = fixture.leaf::<3>("input.memory", device);
-            let memory = Memory {
-                states: states.clone(),
-                mask: Some(source_mask(&fixture, &backend)),
-            };
+            let memory = Memory::new(states.clone(), source_mask(&fixture, &backend));
             let causal = AttentionMask::causal(x.dims()[1], device);
             let mut cache = LayerCache::default();
             let y = layer.forward(x.clone(), Some(&causal), None, &memory, &mut cache);
             fixture.assert_output("output.y", y.clone(), &backend);
-            let memory = Memory {
-                states: states.clone().inner(),
-                mask: Some(source_mask(&fixture, &inference(&backend))),
-            };
+            let mask = source_mask(&fixture, &inference(&backend));
+            let memory = Memory::new(states.clone().inner(), mask);
             let causal = AttentionMask::causal(x.dims()[1], &inference(&backend).device);
             let (layer_inference, x_inference) = (layer.valid(), x.clone().inner());
             let mut cache = LayerCache::default();

@@ -99,10 +99,8 @@ fn targets_of_a_layer_branch_as_those_of_a_decoder() {
     let config = DecoderConfig::new(11, 16, 24, 4, 2).with_positions(Positions::Rotary);
     let decoder = config.init(&device).unwrap();
     let position = decoder.attention_position.as_ref().unwrap();
-    let memory = Memory {
-        states: vectors([2, 5, 16], &device),
-        mask: Some(AttentionMask::of_lengths(&[5, 3], &device)),
-    };
+    let mask = AttentionMask::of_lengths(&[5, 3], &device);
+    let memory = Memory::new(vectors([2, 5, 16], &device), mask);
     let mut whole = decoder.new_cache();
     let mut caches = [LayerCache::default(), LayerCache::default()];
     // The parents of the targets of each step, and the number of its tokens. The first targets belong

@@ -91,8 +91,8 @@ impl DecoderLayer {
     /// # Panics
     ///
     /// If a layer with cross-attention gets no memory, a layer without it gets a memory, the memory
-    /// does not have `B` sources and targets have not branched, or `B` or the shape of the memory are not those of earlier calls
-    /// with the cache. Another memory of the same shape is not noticed: it needs a new cache.
+    /// does not have `B` sources and targets have not branched, `B` is not that of earlier calls with the
+    /// cache, or the memory is neither that of earlier calls nor a clone of it.
     pub fn forward<'a>(
         &self,
         x: Tensor<3>,

@@ -164,8 +164,7 @@ impl Decoder {
     /// - If the number of tokens in the cache plus `T` exceeds `max_len`.
     /// - If the cache belongs to a decoder with another number of layers.
     /// - If a decoder with cross-attention gets no memory, or a decoder without it gets a memory.
-    /// - If the memory has another shape than the memory of earlier calls with the cache. Another
-    ///   memory of the same shape is not noticed: it needs a new cache.
+    /// - If the memory is not that of earlier calls with the cache, or a clone of it.
     /// - If `B` is not the number of targets in the last call of [`DecoderCache::branch`] or,
     ///   without such a call, that of earlier calls and the number of sources in the memory.
     pub fn forward<'a>(

@@ -53,6 +53,37 @@ use super::rule::{Kind, Part, Rule};
 /// # Ok(())
 /// # }
 /// ```
+///
+/// What rules cannot say is changed before they apply, in memory. GPT-NeoX and BLOOM interleave queries,
+/// keys and values by head:
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use transformer::weights::{Parameters, Rules, WeightsFile, to_bytes};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let device = Device::flex();
+/// # let weight = Tensor::<1>::from_floats([1., 2., 3., 4., 5., 6.], &device).reshape([6, 1]);
+/// # let tensors = Parameters::from([("qkv.weight".into(), Tensor::<2>::into_data(weight))]);
+/// # let (file, n_heads, d_head) = (WeightsFile::from_bytes(to_bytes(&tensors)?)?, 2, 1);
+///
+/// let mut tensors = Parameters::new();
+/// for name in file.tensors().keys() {
+///     let mut data = file.read(name)?;
+///     if name.ends_with("qkv.weight") {
+///         // `[H * 3 * K, D]` becomes `[3 * H * K, D]`.
+///         let weight = Tensor::<2>::from_data(data, &device);
+///         let [width, d_model] = weight.dims();
+///         let by_head = weight.reshape([n_heads, 3, d_head, d_model]);
+///         data = by_head.swap_dims(0, 1).reshape([width, d_model]).into_data();
+///     }
+///     tensors.insert(name.clone(), data);
+/// }
+/// let file = WeightsFile::from_bytes(to_bytes(&tensors)?)?;
+/// # assert_eq!(file.read("qkv.weight")?.iter::<f32>().collect::<Vec<_>>(), [1., 4., 2., 5., 3., 6.]);
+/// let rules = Rules::new().linear("qkv", "self_attention.w_qkv");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rules {
     pub(super) all: Vec<Rule>,
