@@ -144,7 +144,7 @@ impl TrainedModel {
                 candidates.collect()
             });
             let vocabularies = codec.vocabularies();
-            let end = hypothesis.is_finished.then_some(eos_id).flatten();
+            let end = hypothesis.end_id;
             Found {
                 read: std::iter::once(&vocabularies.bos_id)
                     .chain(&hypothesis.tokens)

@@ -64,7 +64,7 @@ impl Look {
         let codec = dataset.codec();
         let name = |&id: &u32| codec.target_label(id);
         let vocabularies = codec.vocabularies();
-        let end = best.is_finished.then_some(vocabularies.eos_id).flatten();
+        let end = best.end_id;
         let output: Vec<String> = best.tokens.iter().map(name).collect();
         let correct = correct(config, &source);
         let correct: Option<Vec<String>> = correct.map(|ids| ids.iter().map(name).collect());

@@ -195,7 +195,7 @@ proptest! {
         for (greedy, one) in greedy.iter().zip(&one) {
             prop_assert_eq!(&greedy[0].tokens, &one[0].tokens);
             prop_assert_eq!(greedy[0].log_probability, one[0].log_probability);
-            prop_assert_eq!(greedy[0].is_finished, one[0].is_finished);
+            prop_assert_eq!(greedy[0].end_id, one[0].end_id);
         }
     }
 
@@ -212,7 +212,7 @@ proptest! {
                 prop_assert!(found[..index].iter().all(|other| other.tokens != one.tokens));
                 let mut row = vec![source as u32, BOS];
                 let mut sum = 0.0;
-                let end = one.is_finished.then_some(EOS);
+                let end = one.end_id;
                 for (&token, &log_probability) in
                     one.tokens.iter().chain(&end).zip(&one.token_log_probabilities)
                 {
@@ -253,7 +253,7 @@ proptest! {
             prop_assert!(found.tokens.iter().all(|token| !forbidden.contains(token)));
             prop_assert!(found.tokens.first().is_none_or(|token| !first.contains(token)));
             prop_assert!(!found.tokens.contains(&EOS));
-            prop_assert!(found.is_finished || found.tokens.len() == max_length);
+            prop_assert!(found.end_id.is_some() || found.tokens.len() == max_length);
         }
     }
 }
@@ -386,7 +386,7 @@ fn unfinished_targets_of_the_last_step_compete_with_finished_ones() {
     // Two targets have ended: the empty one, and the token 2 at the last step. `2 2` does not end,
     // but is likelier than `2` and the end.
     let best = &search.run().unwrap()[0][0];
-    assert_eq!((&best.tokens[..], best.is_finished), (&[2, 2][..], false));
+    assert_eq!((&best.tokens[..], best.end_id), (&[2, 2][..], None));
     assert!((best.score - (0.6f64 * 0.5).ln() / 2.0).abs() < 1e-6);
 }
 
@@ -577,7 +577,7 @@ fn the_steps_of_a_search_are_the_tokens_of_its_targets() {
         }
         for (source, found) in search.stop().into_iter().enumerate() {
             let mut tokens = found[0].tokens.clone();
-            tokens.extend(found[0].is_finished.then_some(EOS));
+            tokens.extend(found[0].end_id);
             assert!(ended.contains(&(source, tokens)), "{method:?}");
         }
     }
@@ -595,7 +595,7 @@ fn a_stopped_search_returns_unfinished_targets() {
     search.next().unwrap().unwrap();
     for found in search.stop() {
         assert_eq!(found[0].tokens.len(), 2);
-        assert!(!found[0].is_finished);
+        assert!(found[0].end_id.is_none());
     }
 }
 
@@ -802,6 +802,10 @@ fn invalid_settings_are_rejected() {
         (
             config(5).with_min_length(6),
             "min_length is 6, but must be at most max_length (5)",
+        ),
+        (
+            config(5).with_min_new_tokens(6),
+            "min_new_tokens is 6, but must be at most max_new_tokens or max_length (5)",
         ),
         (
             config(5).with_method(beam(0, LengthPenalty::None)),
@@ -1123,7 +1127,7 @@ fn scores_of_found_targets_are_those_of_the_search() {
             .unwrap();
         for finished in [true, false] {
             let pairs = sources().into_iter().zip(&found);
-            let pairs = pairs.filter(|(_, found)| found[0].is_finished == finished);
+            let pairs = pairs.filter(|(_, found)| found[0].end_id.is_some() == finished);
             let (sources, targets): (Vec<_>, Vec<_>) = pairs
                 .map(|(source, found)| (source, found[0].clone()))
                 .unzip();

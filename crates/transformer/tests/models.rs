@@ -13,7 +13,7 @@ use burn::nn::{Embedding, EmbeddingConfig, PaddingConfig1d};
 use burn::tensor::activation::gelu;
 use burn::tensor::{Device, Distribution, Int, Tensor, TensorData, Tolerance};
 use serde_json::{Value, from_value};
-use transformer::generate::{EarlyStopping, GenerateConfig, LengthPenalty, Method};
+use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 use transformer::weights::{
     Contents, Dtype, ImportOptions, Imported, Layout, ModelFolder, Parameters, PythonModel, Rules,
     Stacks, WeightsError, WeightsFile, export, hugging_face_config, hugging_face_generation,
@@ -120,15 +120,18 @@ fn check_language_model(decoder: &Decoder, about: &Value) {
         let ends = ids("eos");
         let config = GenerateConfig::new(32)
             .with_max_new_tokens(Some(9))
+            .with_min_new_tokens(from_value(case["least"].clone()).unwrap())
             .with_eos_id(Some(ends[0]))
             .with_stop_ids(ends[1..].to_vec())
-            .with_early_stopping(EarlyStopping::Heuristic)
+            .with_normalize_first(true)
             .with_method(Method::Beam {
                 width: 3,
                 length_penalty: LengthPenalty::Power { alpha: 2.0 },
             });
         let found = decoder.complete(None, &[ids("prompt")], &config).unwrap();
         assert_eq!(found[0][0].tokens, ids("tokens"), "{case}");
+        let end: Option<u32> = from_value(case["end"].clone()).unwrap();
+        assert_eq!(found[0][0].end_id, end, "{case}");
     }
     // In one batch, each prompt is continued as alone.
     let config = GenerateConfig::new(32).with_max_new_tokens(Some(5));

@@ -146,9 +146,9 @@ proptest! {
         for found in search(&toy, &[], config) {
             prop_assert!(!repeats(&found.tokens, n), "{:?}", found);
             // The end symbol is allowed at every step, so no target ends for lack of a token.
-            prop_assert!(found.is_finished || found.tokens.len() == max_length);
+            prop_assert!(found.end_id.is_some() || found.tokens.len() == max_length);
             let mut row = vec![BOS];
-            let end = found.is_finished.then_some(EOS);
+            let end = found.end_id;
             let labels = found.tokens.iter().copied().chain(end);
             for (label, log_probability) in labels.zip(&found.token_log_probabilities) {
                 let allowed = toy.allowed(&row, n, 0);
@@ -179,7 +179,7 @@ proptest! {
             }
         }
         prop_assert_eq!(&found.tokens[..], &row[1..]);
-        prop_assert_eq!(found.is_finished, is_finished);
+        prop_assert_eq!(found.end_id.is_some(), is_finished);
     }
 
     /// A beam with room for every target is an exhaustive search.
@@ -262,10 +262,13 @@ fn a_target_without_an_allowed_token_ends_unfinished() {
         let found = search(&toy, &[], config.clone().with_min_length(5));
         let mut tokens = found[0].tokens.clone();
         tokens.sort_unstable();
-        assert_eq!((tokens, found[0].is_finished), (vec![2, 3], false));
+        assert_eq!((tokens, found[0].end_id), (vec![2, 3], None));
         // From the minimum length on, the end symbol is allowed.
         let found = search(&toy, &[], config.with_min_length(2));
-        assert_eq!((found[0].tokens.len(), found[0].is_finished), (2, true));
+        assert_eq!(
+            (found[0].tokens.len(), found[0].end_id.is_some()),
+            (2, true)
+        );
     }
 }
 
@@ -305,5 +308,5 @@ fn an_end_symbol_that_is_the_begin_symbol_is_allowed() {
         .with_eos_id(Some(EOS))
         .with_no_repeat_ngram(1);
     let found = search(&toy, &[], config);
-    assert!(found[0].is_finished, "{found:?}");
+    assert!(found[0].end_id.is_some(), "{found:?}");
 }

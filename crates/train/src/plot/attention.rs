@@ -69,8 +69,8 @@ pub fn attention_maps(
     let found = found.map_err(|error| wrong(error.to_string()))?;
     let hypothesis = &found[0][0];
 
-    let eos = vocabularies.eos_id.filter(|_| hypothesis.is_finished);
-    let predicted: Vec<u32> = hypothesis.tokens.iter().copied().chain(eos).collect();
+    let end = hypothesis.end_id;
+    let predicted: Vec<u32> = hypothesis.tokens.iter().copied().chain(end).collect();
     // The inputs of the decoder are its predictions, shifted right by one, after the begin token.
     let mut inputs = vec![vocabularies.bos_id];
     inputs.extend(&predicted[..predicted.len().saturating_sub(1)]);

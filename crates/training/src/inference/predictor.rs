@@ -275,7 +275,7 @@ impl<'a> Predictor<'a> {
                 log_probability: output.log_probability,
                 tokens: self.token_names(&output.tokens),
                 token_log_probabilities: output.token_log_probabilities,
-                finished: output.is_finished,
+                finished: output.end_id.is_some(),
                 alignment: alignments.next(),
             };
             return to_line(&Targets {

@@ -105,7 +105,13 @@ impl Chooser<'_> {
                 *logit = (f64::from(*logit) - sum) as f32;
             }
         }
-        constrain(logits, &row.tokens, config, self.forbidden);
+        constrain(
+            logits,
+            &row.tokens,
+            config,
+            self.forbidden,
+            source.min_length,
+        );
         if length == source.prefix.len() {
             for &token in &config.forbidden_first {
                 logits[token as usize] = f32::NEG_INFINITY;

@@ -171,8 +171,7 @@ pub struct GenerateConfig {
     /// `max_len`, which limits targets anyway if `max_new_tokens` is given.
     pub max_length: usize,
     /// Minimum number of tokens in a target before its end symbol, of which a prefix or prompt is a part.
-    /// If `min_length` equals
-    /// `max_length`, the end symbol is never generated, except by `force_end`.
+    /// If `min_length` equals `max_length`, the end symbol is never generated, except by `force_end`.
     #[config(default = 0)]
     pub min_length: usize,
     /// Decoding method.
@@ -227,6 +226,11 @@ pub struct GenerateConfig {
     /// `max_length` is the only limit.
     #[config(default = "None")]
     pub max_new_tokens: Option<usize>,
+    /// Minimum number of tokens after the prefix or prompt of each target and before its end symbol, in
+    /// addition to `min_length`: `min_new_tokens` in Hugging Face transformers. A target that reaches its
+    /// maximum length before them ends there.
+    #[config(default = 0)]
+    pub min_new_tokens: usize,
     /// Whether a length penalty counts the tokens of a prefix. Hugging Face transformers counts a
     /// forced begin symbol, but not the tokens that it is given. The prompt of a decoder without a
     /// memory is never counted.
@@ -256,6 +260,12 @@ impl GenerateConfig {
                 self.min_length,
                 format!("at most max_length ({})", self.max_length),
             ));
+        }
+        let most = self.max_new_tokens.unwrap_or(self.max_length);
+        if self.min_new_tokens > most {
+            let expected = format!("at most max_new_tokens or max_length ({most})");
+            let value = self.min_new_tokens;
+            return Err(ConfigError::new("min_new_tokens", value, expected));
         }
         if let Some(limit) = self.length_limit
             && !(limit.per_token >= 0.0 && limit.per_token.is_finite())

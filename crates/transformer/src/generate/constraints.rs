@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::config::GenerateConfig;
 
 /// Applies the repetition penalty, the ban on repeated n-grams, the forbidden tokens and the
-/// minimum length to the logits of the token that follows `target`.
+/// minimum length `min_length` to the logits of the token that follows `target`.
 ///
 /// The logits of banned tokens become minus infinity, so that their probability becomes 0.
 pub(super) fn constrain(
@@ -13,6 +13,7 @@ pub(super) fn constrain(
     target: &[u32],
     config: &GenerateConfig,
     forbidden: &HashSet<u32>,
+    min_length: usize,
 ) {
     if config.repetition_penalty != 1.0 {
         let penalty = config.repetition_penalty as f32;
@@ -30,7 +31,7 @@ pub(super) fn constrain(
     for &token in forbidden {
         logits[token as usize] = f32::NEG_INFINITY;
     }
-    if target.len() < config.min_length {
+    if target.len() < min_length {
         for id in config.end_ids() {
             logits[id as usize] = f32::NEG_INFINITY;
         }
@@ -70,7 +71,7 @@ mod tests {
     fn the_repetition_penalty_makes_every_repeated_token_less_likely() {
         let mut logits = [3.0, -3.0, 0.5, -0.5];
         let config = GenerateConfig::new(9).with_repetition_penalty(1.5);
-        constrain(&mut logits, &[1, 0, 1], &config, &HashSet::new());
+        constrain(&mut logits, &[1, 0, 1], &config, &HashSet::new(), 0);
         assert_eq!(logits, [2.0, -4.5, 0.5, -0.5]);
     }
 }

@@ -46,6 +46,8 @@ pub struct GenerateDefaults {
     pub max_length: Option<usize>,
     /// Maximum number of tokens after a prompt; `None` for no such limit.
     pub max_new_tokens: Option<usize>,
+    /// Minimum number of tokens after a prompt.
+    pub min_new_tokens: usize,
     /// Condition that ends a beam search.
     pub early_stopping: EarlyStopping,
     /// Whether a target that reaches its maximum length ends with the end symbol.
@@ -71,6 +73,7 @@ impl GenerateDefaults {
             min_length: 0,
             max_length: None,
             max_new_tokens: None,
+            min_new_tokens: 0,
             early_stopping: EarlyStopping::default(),
             force_end: false,
             normalize_first: false,
@@ -92,6 +95,7 @@ impl GenerateDefaults {
             .with_method(method)
             .with_min_length(self.min_length)
             .with_max_new_tokens(self.max_new_tokens)
+            .with_min_new_tokens(self.min_new_tokens)
             .with_count_prefix(self.count_prefix)
             .with_repetition_penalty(self.repetition_penalty)
             .with_no_repeat_ngram(self.no_repeat_ngram)

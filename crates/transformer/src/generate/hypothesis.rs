@@ -6,7 +6,7 @@
 pub struct Hypothesis {
     /// Tokens of the target, including a forced prefix, without begin and end symbol.
     pub tokens: Vec<u32>,
-    /// Log-probability of each token in nats, including the end symbol if the target is finished.
+    /// Log-probability of each token in nats, including the end symbol if there is one.
     ///
     /// Tokens of a forced prefix have probability 1. For all other tokens, the constraints are
     /// applied to the distribution first, so that banned tokens have probability 0. Temperature,
@@ -16,9 +16,9 @@ pub struct Hypothesis {
     pub log_probability: f64,
     /// `log_probability` divided by the length penalty. Hypotheses are sorted by their scores.
     pub score: f64,
-    /// Whether the end symbol ended the target. Otherwise, the target reached its maximum length,
-    /// every next token was banned, or the search was stopped.
-    pub is_finished: bool,
+    /// The end symbol that ended the target: `eos_id` or one of `stop_ids`. `None` if the target reached
+    /// its maximum length, every next token was banned, or the search was stopped.
+    pub end_id: Option<u32>,
 }
 
 /// The new token of one row in a step of a [`Search`](super::Search).

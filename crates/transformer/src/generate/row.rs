@@ -29,13 +29,13 @@ impl Row {
         self.log_probability += f64::from(log_probability);
     }
 
-    /// Turns the row into a hypothesis with its score. A length penalty does not count the first
-    /// `uncounted` tokens.
+    /// Turns the row into a hypothesis with its score, ended by the symbol `end_id` if there is one. A
+    /// length penalty does not count the first `uncounted` tokens.
     pub fn into_hypothesis(
         self,
         config: &GenerateConfig,
         uncounted: usize,
-        is_finished: bool,
+        end_id: Option<u32>,
     ) -> Hypothesis {
         // A search that is stopped may have rows within their prefixes.
         let length = self.token_log_probabilities.len().saturating_sub(uncounted);
@@ -44,7 +44,7 @@ impl Row {
             tokens: self.tokens,
             token_log_probabilities: self.token_log_probabilities,
             log_probability: self.log_probability,
-            is_finished,
+            end_id,
         }
     }
 }

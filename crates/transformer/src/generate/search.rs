@@ -120,7 +120,9 @@ impl<M: Autoregressive> Search<M> {
             .collect();
         let sources = prefixes.into_iter().map(|prefix| {
             let most = config.max_new_tokens.unwrap_or(usize::MAX);
+            let least = prefix.len().saturating_add(config.min_new_tokens);
             Source {
+                min_length: config.min_length.max(least),
                 max_length: prefix.len().saturating_add(most).min(config.max_length),
                 uncounted: if config.count_prefix { 0 } else { prefix.len() },
                 prefix,
@@ -144,7 +146,7 @@ impl<M: Autoregressive> Search<M> {
     /// `min_length` tokens, or for the prefix and one more token.
     pub(super) fn with_max_lengths(mut self, lengths: impl IntoIterator<Item = usize>) -> Self {
         for (source, length) in self.sources.iter_mut().zip(lengths) {
-            let least = self.config.min_length.max(source.prefix.len() + 1);
+            let least = source.min_length.max(source.prefix.len() + 1);
             source.max_length = length.max(least).min(source.max_length);
         }
         self
@@ -186,7 +188,7 @@ impl<M: Autoregressive> Search<M> {
     /// Records a row as an unfinished hypothesis.
     fn record_unfinished(&mut self, row: Row) {
         let source = &mut self.sources[row.source];
-        let hypothesis = row.into_hypothesis(&self.config, source.uncounted, false);
+        let hypothesis = row.into_hypothesis(&self.config, source.uncounted, None);
         source.record(hypothesis, self.config.n_kept());
     }
 
@@ -237,7 +239,7 @@ impl<M: Autoregressive> Search<M> {
         self.report(begin, row.source, end);
         row.add(end.log_probability);
         let source = &mut self.sources[row.source];
-        let hypothesis = row.into_hypothesis(&self.config, source.uncounted, true);
+        let hypothesis = row.into_hypothesis(&self.config, source.uncounted, Some(end.token));
         source.record(hypothesis, self.config.n_kept());
     }
 

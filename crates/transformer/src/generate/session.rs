@@ -159,7 +159,7 @@ impl Decoder {
     /// // A generation can be stopped after any step.
     /// let hypotheses = steps.stop();
     /// assert_eq!(hypotheses[0][0].tokens, tokens);
-    /// assert!(!hypotheses[0][0].is_finished);
+    /// assert_eq!(hypotheses[0][0].end_id, None);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -414,7 +414,8 @@ impl Transformer {
         let limits: Vec<usize> = limits.collect();
         let longest_prefix = prefixes.iter().map(Vec::len).max().unwrap_or(0);
         let longest = limits.iter().copied().max().unwrap_or(0);
-        let least = config.min_length.max(longest_prefix + 1);
+        let least = longest_prefix.saturating_add(config.min_new_tokens.max(1));
+        let least = config.min_length.max(least);
         let config = GenerateConfig {
             max_length: longest.max(least).min(config.max_length),
             ..config.clone()

@@ -10,6 +10,8 @@ use super::row::Row;
 pub(super) struct Source {
     /// Tokens with which the targets of this source must begin.
     pub prefix: Vec<u32>,
+    /// Minimum length of the targets of this source, in tokens before the end symbol.
+    pub min_length: usize,
     /// Maximum length of the targets of this source, in tokens.
     pub max_length: usize,
     /// Number of tokens of the prefix that a length penalty does not count.

@@ -1,11 +1,18 @@
 //! The generation settings of a folder: `generation_config.json`.
 
-use std::collections::BTreeMap;
+mod method;
+mod speech;
+mod write;
+
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::generate::{EarlyStopping, GenerateDefaults, LengthPenalty, Method};
+pub use self::write::hugging_face_generation;
+
+use self::method::read_method;
+use self::speech::start_of_speech;
+use crate::generate::{EarlyStopping, GenerateDefaults};
 use crate::weights::error::WeightsError;
 use crate::weights::fields::Fields;
 use crate::weights::json::{CONFIG, is_empty};
@@ -13,9 +20,6 @@ use crate::weights::stacks::Stacks;
 
 /// File name of a folder's generation settings.
 const GENERATION: &str = "generation_config.json";
-
-/// Maximum width of a beam. A wider one is probably a mistake.
-const MAX_WIDTH: usize = 1024;
 
 /// Settings that are ignored. They concern sampling, padding, the way of computation and its
 /// maximum time, further results, timestamps of speech, tasks, or the file itself.
@@ -60,7 +64,6 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("epsilon_cutoff", 0.0),
     ("eta_cutoff", 0.0),
     ("guidance_scale", 1.0),
-    ("min_new_tokens", 0.0),
     ("num_beam_groups", 1.0),
     ("num_return_sequences", 1.0),
     ("penalty_alpha", 0.0),
@@ -233,16 +236,28 @@ fn read(
         }
     }
     let max_length = max_length.map(|most| most.saturating_sub(begin).max(1));
-    let min_length: Option<usize> = fields.optional("min_length")?;
-    let least = min_length.map_or(0, |least| least.saturating_sub(begin));
+    // `min_new_tokens` replaces `min_length`.
+    let min_length: usize = fields.optional("min_length")?.unwrap_or(0);
+    let min_new: usize = fields.optional("min_new_tokens")?.unwrap_or(0);
+    let (min_length, min_new_tokens) = match (start_id, min_new) {
+        (_, 0) => (min_length.saturating_sub(begin), 0),
+        (None, _) => (0, min_new),
+        (Some(_), _) if speech.is_empty() => (min_new, 0),
+        (Some(_), _) => return Err(fields.refuse("min_new_tokens", &min_new, &"0 for speech")),
+    };
     let (max_length, max_new_tokens) = match (start_id, max_new) {
         (None, Some(_)) => (None, max_new),
         _ => (max_new.or(max_length), None),
     };
-    if let Some(most) = max_length.filter(|most| least > *most) {
-        let name = max_new.map_or("max_length", |_| "max_new_tokens");
-        let expected = format!("at most {} beside this {name}", most + begin);
-        return Err(fields.refuse("min_length", &(least + begin), &expected));
+    let least = min_length.max(min_new_tokens);
+    if let Some(most) = max_new.or(max_length).filter(|most| least > *most) {
+        let beside = max_new.map_or("max_length", |_| "max_new_tokens");
+        let (name, begin) = match min_new {
+            0 => ("min_length", begin),
+            _ => ("min_new_tokens", 0),
+        };
+        let expected = format!("at most {} beside this {beside}", most + begin);
+        return Err(fields.refuse(name, &(least + begin), &expected));
     }
     Ok(GenerateDefaults {
         stop_ids: end_ids.into_iter().skip(1).collect(),
@@ -254,7 +269,8 @@ fn read(
         forbidden_first: suppressed_first,
         no_repeat_ngram,
         repetition_penalty: penalty,
-        min_length: least,
+        min_length,
+        min_new_tokens,
         max_length,
         max_new_tokens,
         early_stopping,
@@ -262,203 +278,4 @@ fn read(
         normalize_first: !renormalizes,
         ..GenerateDefaults::new(start_id, eos_id)
     })
-}
-
-/// Takes the decoding method: a beam, which decodes greedily if its width is 1, or the sample of a decoder
-/// alone, such as a chat model.
-fn read_method(fields: &mut Fields, is_decoder: bool) -> Result<Method, WeightsError> {
-    let width: usize = fields.optional("num_beams")?.unwrap_or(1);
-    if !(1..=MAX_WIDTH).contains(&width) {
-        let expected = format!("at least 1 and at most {MAX_WIDTH}");
-        return Err(fields.refuse("num_beams", &width, &expected));
-    }
-    let alpha: f64 = fields.optional("length_penalty")?.unwrap_or(1.0);
-    if !(0.0..=10.0).contains(&alpha) {
-        return Err(fields.refuse("length_penalty", &alpha, &"a number from 0 to 10"));
-    }
-    if !fields.optional("do_sample")?.unwrap_or(false) {
-        let length_penalty = LengthPenalty::Power { alpha };
-        return Ok(Method::Beam {
-            width,
-            length_penalty,
-        });
-    }
-    if !is_decoder {
-        return Err(fields.refuse("do_sample", &true, &"false for a model with an encoder"));
-    }
-    if width > 1 {
-        return Err(fields.refuse("num_beams", &width, &"1 with do_sample true"));
-    }
-    for (name, neutral) in [("min_p", 0.0), ("top_h", 1.0), ("typical_p", 1.0)] {
-        let value: Option<f64> = fields.optional(name)?;
-        if let Some(value) = value.filter(|value| *value != neutral) {
-            return Err(fields.refuse(name, &value, &format!("{neutral} with do_sample true")));
-        }
-    }
-    let top_k: Option<usize> = fields.optional("top_k")?;
-    let top_p: Option<f64> = fields.optional("top_p")?;
-    let temperature: f64 = fields.optional("temperature")?.unwrap_or(1.0);
-    if !(temperature > 0.0 && temperature.is_finite()) {
-        return Err(fields.refuse(
-            "temperature",
-            &temperature,
-            &"a positive number with do_sample true",
-        ));
-    }
-    if let Some(p) = top_p.filter(|p| !(*p > 0.0 && *p <= 1.0)) {
-        return Err(fields.refuse(
-            "top_p",
-            &p,
-            &"a number above 0 and at most 1 with do_sample true",
-        ));
-    }
-    Ok(Method::Sample {
-        temperature,
-        // The default of `transformers`, where 0 is no limit.
-        top_k: Some(top_k.unwrap_or(50)).filter(|&k| k > 0),
-        top_p: top_p.filter(|&p| p < 1.0),
-        seed: 0,
-        first_source: 0,
-    })
-}
-
-/// Takes the tokens that follow the start token of a target of Whisper: language and task, which a
-/// model of English lacks, and `<|notimestamps|>`.
-///
-/// Whisper detects a language that is not given, and `transformers` then leaves out a task that is
-/// not given. Here, they are English and `transcribe`.
-fn start_of_speech(fields: &mut Fields) -> Result<Vec<u32>, WeightsError> {
-    // Only Whisper has this token.
-    let Some(last) = fields.optional("no_timestamps_token_id")? else {
-        return Ok(Vec::new());
-    };
-    fields.expect(&["return_timestamps"], json!(false))?;
-    let forced: Option<Vec<(usize, Option<u32>)>> = fields.optional("forced_decoder_ids")?;
-    let forced = forced.unwrap_or_default();
-    if (1..).zip(&forced).any(|(at, (index, _))| at != *index) {
-        let expected = "the indices from 1 on";
-        return Err(fields.refuse("forced_decoder_ids", &json!(forced), &expected));
-    }
-    let mut tokens: Vec<Option<u32>> = forced.into_iter().map(|(_, id)| id).collect();
-    let names = ["language", "task"];
-    let given: [Option<String>; 2] = [fields.optional(names[0])?, fields.optional(names[1])?];
-    if given.iter().any(Option::is_some) {
-        tokens.clear();
-    }
-    let usual = [("lang_to_id", "<|en|>"), ("task_to_id", "transcribe")];
-    for (index, (given, (table, usual))) in given.into_iter().zip(usual).enumerate() {
-        let ids: BTreeMap<String, u32> = fields.optional(table)?.unwrap_or_default();
-        if given.is_none() && ids.is_empty() {
-            continue;
-        }
-        let id = |name: &str| ids.get(name).or(ids.get(&format!("<|{name}|>"))).copied();
-        tokens.resize(tokens.len().max(index + 1), None);
-        tokens[index] = match given {
-            Some(given) => match id(&given) {
-                None => {
-                    let expected = format!("a name of {table}");
-                    return Err(fields.refuse(names[index], &given, &expected));
-                }
-                id => id,
-            },
-            None => tokens[index].or(id(usual)),
-        };
-    }
-    let mut tokens: Vec<u32> = tokens.into_iter().flatten().collect();
-    if tokens.last() != Some(&last) {
-        tokens.push(last);
-    }
-    Ok(tokens)
-}
-
-/// Returns the fields of `generation_config.json` for generation settings that
-/// [`read_generation`] may have returned. The caller adds `pad_token_id`.
-pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value> {
-    let mut fields = Map::new();
-    let mut set = |name: &str, value: Value| fields.insert(name.into(), value);
-    set("decoder_start_token_id", defaults.bos_id.into());
-    if let Some(eos_id) = defaults.eos_id {
-        let ids: Vec<u32> = [&[eos_id], &*defaults.stop_ids].concat();
-        set(
-            "eos_token_id",
-            if ids.len() == 1 {
-                eos_id.into()
-            } else {
-                json!(ids)
-            },
-        );
-        if defaults.force_end {
-            set("forced_eos_token_id", eos_id.into());
-        }
-    }
-    // `min_length` and `max_length` count the start token.
-    let begin = usize::from(defaults.bos_id.is_some());
-    if let Some(most) = defaults.max_length {
-        set("max_length", (most + begin).into());
-    }
-    match defaults.method {
-        // The file is that of a model that was not read from a folder.
-        Method::Greedy => return fields,
-        Method::Beam {
-            width,
-            length_penalty,
-        } => {
-            set("num_beams", width.into());
-            if let LengthPenalty::Power { alpha } = length_penalty {
-                set("length_penalty", alpha.into());
-            }
-        }
-        Method::Sample {
-            temperature,
-            top_k,
-            top_p,
-            ..
-        } => {
-            set("do_sample", true.into());
-            set("temperature", temperature.into());
-            set("top_k", top_k.unwrap_or(0).into());
-            set("top_p", top_p.unwrap_or(1.0).into());
-        }
-    }
-    match &defaults.prefix[..] {
-        [] => {}
-        [first] => {
-            set("forced_bos_token_id", (*first).into());
-        }
-        [tokens @ .., last] => {
-            let forced: Vec<(usize, &u32)> = (1..).zip(tokens).collect();
-            set("forced_decoder_ids", json!(forced));
-            set("no_timestamps_token_id", (*last).into());
-        }
-    }
-    for (name, ids) in [
-        ("suppress_tokens", &defaults.forbidden),
-        ("begin_suppress_tokens", &defaults.forbidden_first),
-    ] {
-        if !ids.is_empty() {
-            set(name, json!(ids));
-        }
-    }
-    if defaults.no_repeat_ngram > 0 {
-        set("no_repeat_ngram_size", defaults.no_repeat_ngram.into());
-    }
-    if defaults.repetition_penalty != 1.0 {
-        set("repetition_penalty", defaults.repetition_penalty.into());
-    }
-    if defaults.min_length > 0 {
-        set("min_length", (defaults.min_length + begin).into());
-    }
-    if let Some(most) = defaults.max_new_tokens {
-        set("max_new_tokens", most.into());
-    }
-    let early_stopping = match defaults.early_stopping {
-        EarlyStopping::Heuristic => json!(false),
-        EarlyStopping::Full => json!(true),
-        EarlyStopping::Never => json!("never"),
-    };
-    set("early_stopping", early_stopping);
-    if !defaults.normalize_first {
-        set("renormalize_logits", true.into());
-    }
-    fields
 }
