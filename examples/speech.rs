@@ -199,11 +199,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         names = vec![TINY.into(), format!("{TINY}/sound.wav")];
     }
     let (folder, device) = (&names[0], Device::flex());
-    let imported = ModelFolder::open(folder).and_then(|mut folder| {
-        folder.options.int8 = option("--int8").is_some();
-        folder.import()
-    });
-    let imported = imported.map_err(|error| format!("{folder}: {error}"))?;
+    let mut opened = ModelFolder::open(folder)?;
+    opened.options.int8 = option("--int8").is_some();
+    let imported = opened.import()?;
     if imported.layout != Layout::Whisper {
         return Err(format!("{folder} is a model of {}, not Whisper", imported.layout).into());
     }

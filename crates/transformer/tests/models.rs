@@ -600,7 +600,7 @@ fn files_of_whisper_are_only_read() {
     let error = |tensors: &Parameters| {
         fs::write(file.path(), to_bytes(tensors).unwrap()).unwrap();
         let error = import(&WeightsFile::open(file.path()).unwrap(), &options);
-        error.unwrap_err().to_string()
+        error.unwrap_err().without_path().to_string()
     };
     assert_eq!(error(&tensors), "has no tensor encoder.conv2.bias");
     tensors.insert("model.encoder.conv2.bias".into(), bias);
@@ -903,7 +903,10 @@ fn rules_that_do_not_fit_name_the_tensor() {
     let device = Device::flex();
     let (file, _) = model("bert");
     let bert = Bert::new(&device).unwrap();
-    let error = |rules: Rules| rules.read(&file, &bert).unwrap_err().to_string();
+    let error = |rules: Rules| {
+        let error = rules.read(&file, &bert).unwrap_err();
+        error.without_path().to_string()
+    };
     let table = "encoder.input.embedding.weight";
     let expected =
         "is read with a rule from embeddings.other to other.weight, which is no parameter";
@@ -922,7 +925,7 @@ fn rules_that_do_not_fit_name_the_tensor() {
     let (file, _) = model("gpt2");
     let missing = rules_of_bert().read(&file, &bert).unwrap_err().to_string();
     assert!(
-        missing.starts_with("has no tensor embeddings."),
+        missing.contains("gpt2/model.safetensors: has no tensor embeddings."),
         "{missing}"
     );
 }
@@ -944,12 +947,13 @@ fn a_layer_that_the_file_lacks_is_missing_and_not_a_bias_of_zeros() {
         .packed(&["q", "k", "v"], "w_qkv")
         .linear("o", "w_o")
         .with_zero_biases();
-    let error = rules.read(&file, &attention).unwrap_err().to_string();
+    let error = rules.read(&file, &attention).unwrap_err();
+    let error = error.without_path().to_string();
     assert!(error.starts_with("has no tensor "), "{error}");
     assert!(error.contains("k.weight"), "{error}");
     let error = rules.linear("layer.{i}.x", "x").read(&file, &attention);
     assert_eq!(
-        error.unwrap_err().to_string(),
+        error.unwrap_err().without_path().to_string(),
         "is read with a rule from layer.{i}.x.weight to x.weight, but {i} must be in both names or in none"
     );
 }
@@ -970,7 +974,7 @@ fn a_tensor_of_another_shape_is_compared_with_that_of_the_parameter() {
     // The tensors of PyTorch are transposed, those of Burn are not.
     let error = rules(Rules::new().in_out()).read(&file, &module);
     assert_eq!(
-        error.unwrap_err().to_string(),
+        error.unwrap_err().without_path().to_string(),
         "tensor a.weight has the shape [6, 4], but must have [4, 6]"
     );
 }
@@ -1200,8 +1204,8 @@ fn an_absent_bias_of_a_packed_layer_is_zeros() {
         .packed(&["q", "k", "v"], "w_qkv")
         .linear("o", "w_o");
     let strict = rules.clone().ignoring("cls");
-    let error = strict.read(&file, &attention).unwrap_err().to_string();
-    assert_eq!(error, "has no tensor k.bias");
+    let error = strict.read(&file, &attention).unwrap_err();
+    assert_eq!(error.without_path().to_string(), "has no tensor k.bias");
     // Names in which weight and bias stand elsewhere.
     let renamed = theirs.iter().filter_map(|(name, data)| {
         let (layer, end) = name.split_once('.').filter(|(layer, _)| *layer != "old")?;

@@ -32,8 +32,8 @@ fn options() -> ImportOptions {
 }
 
 fn read(name: &str, options: &ImportOptions) -> Result<Imported, String> {
-    let file = WeightsFile::open(path(name)).map_err(|error| error.to_string())?;
-    import(&file, options).map_err(|error| error.to_string())
+    let file = WeightsFile::open(path(name)).map_err(|error| error.without_path().to_string())?;
+    import(&file, options).map_err(|error| error.without_path().to_string())
 }
 
 /// Imports a fixture and compares the model's outputs with PyTorch's.
@@ -292,7 +292,10 @@ const MAX_READ: u64 = 80 << 20;
 /// Returns the error of opening a file, and the number of bytes that this thread read to open it.
 fn open_error(path: &Path) -> (String, u64) {
     let before = bytes_read();
-    let error = WeightsFile::open(path).unwrap_err().to_string();
+    let error = WeightsFile::open(path)
+        .unwrap_err()
+        .without_path()
+        .to_string();
     (error, bytes_read() - before)
 }
 
@@ -545,7 +548,7 @@ fn changed(change: impl FnOnce(&mut Parameters)) -> Result<Imported, String> {
     let bytes = to_bytes_with(&theirs, Dtype::F32, &BTreeMap::new()).unwrap();
     let file = write(&bytes);
     let file = WeightsFile::open(file.path()).unwrap();
-    import(&file, &told(&config)).map_err(|error| error.to_string())
+    import(&file, &told(&config)).map_err(|error| error.without_path().to_string())
 }
 
 #[test]
@@ -670,7 +673,8 @@ fn a_file_that_changed_after_it_was_opened_is_rejected() {
     let other = vec![0; bytes.len() + 1];
     std::fs::write(on_disk.path(), other).unwrap();
     let error = import(&file, &options()).unwrap_err().to_string();
-    assert_eq!(error, "was changed while it was read");
+    let expected = "was changed while it was read";
+    assert_eq!(error, format!("{}: {expected}", on_disk.path().display()));
     assert!(read.transformer(&Device::flex()).is_ok());
 }
 
@@ -739,7 +743,7 @@ fn negated_views_are_rejected() {
     let view = |sign: u8| {
         let metadata = [&b"}X\x03\0\0\0negq\x01"[..], &[sign], b"s."].concat();
         let file = write(&[&[0x80, 2][..], &metadata].concat());
-        WeightsFile::open(file.path()).map_err(|error| error.to_string())
+        WeightsFile::open(file.path()).map_err(|error| error.without_path().to_string())
     };
     let [negated, not] = [0x88, 0x89].map(view);
     let error = negated.expect_err("it is negated");
@@ -805,7 +809,7 @@ fn metadata_must_match_the_tensors() {
     let file = WeightsFile::open(file.path()).unwrap();
     let error = import(&file, &ImportOptions::default()).unwrap_err();
     let expected = "says that final_norm is true, but its tensors say false";
-    assert_eq!(error.to_string(), expected);
+    assert_eq!(error.without_path().to_string(), expected);
 }
 
 #[test]

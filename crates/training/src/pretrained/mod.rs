@@ -93,7 +93,7 @@ impl PretrainedModel {
                         and `train export` with --folder writes a folder that can be used here";
             return Err(wrong(what.into()));
         }
-        let refused = |error: WeightsError| wrong(error.to_string());
+        let refused = |error: WeightsError| wrong(error.without_path().to_string());
         let mut opened = ModelFolder::open(folder).map_err(refused)?;
         opened.check_whole().map_err(refused)?;
         opened.options = options.or(opened.options);
@@ -187,7 +187,8 @@ fn settings(
 ) -> Result<PretrainedConfig, UsageError> {
     let wrong = |what: String| UsageError::new("folder", folder.display(), what);
     let max_tokens = max_tokens(model);
-    let mut search = read_generation(folder, model).map_err(|error| wrong(error.to_string()))?;
+    let refused = |error: WeightsError| wrong(error.without_path().to_string());
+    let mut search = read_generation(folder, model).map_err(refused)?;
     search.max_length = search.max_length.map(|most| most.min(max_tokens - 1));
     let valid = search.config(max_tokens - 1).validate();
     valid.map_err(|error| wrong(format!("has generation settings in which {error}")))?;

@@ -5,9 +5,8 @@ use crate::error::ConfigError;
 
 /// An error in a file of weights, or parameters that do not fit a module.
 ///
-/// Messages about a file do not name the file, so that the caller can put a name before them, as in
-/// `NAME: is empty`. Only [`save`](super::save()) and [`load`](super::load()) name it: see
-/// [`Path`](Self::Path).
+/// An error of a file or folder on the disk is within [`Path`](Self::Path), whose message begins with its
+/// path. [`without_path`](Self::without_path) returns what happened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WeightsError {
@@ -17,10 +16,10 @@ pub enum WeightsError {
     /// The file is not a PyTorch checkpoint, is damaged, or is larger than a limit allows.
     #[error("is not a PyTorch checkpoint that can be read ({0})")]
     PyTorch(String),
-    /// An error of the file at a path.
+    /// An error of the file or folder at a path.
     #[error("{}: {error}", path.display())]
     Path {
-        /// Path of the file.
+        /// The path.
         path: std::path::PathBuf,
         /// The error.
         error: Box<Self>,
@@ -135,9 +134,25 @@ impl WeightsError {
         Self::Unused { name, others }
     }
 
-    /// Returns the error of the file at `path`.
+    /// Returns the error without the path of its file, whose message does not name the file.
+    ///
+    /// ```
+    /// use transformer::weights::{WeightsError, WeightsFile};
+    ///
+    /// let error = WeightsFile::open("model.safetensors").unwrap_err();
+    /// assert_eq!(error.to_string(), "model.safetensors: does not exist");
+    /// assert_eq!(error.without_path(), WeightsError::File("does not exist".into()));
+    /// ```
+    pub fn without_path(self) -> Self {
+        match self {
+            Self::Path { error, .. } => *error,
+            error => error,
+        }
+    }
+
+    /// Returns the error of the file or folder at `path`, instead of that of a file in it.
     pub(super) fn at(self, path: &std::path::Path) -> Self {
-        let (path, error) = (path.into(), Box::new(self));
+        let (path, error) = (path.into(), Box::new(self.without_path()));
         Self::Path { path, error }
     }
 

@@ -70,6 +70,10 @@ impl WeightsFile {
     /// The file cannot be read, has neither format, is damaged, or has a header that is too large.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
+        Self::open_path(path).map_err(|error| error.at(path))
+    }
+
+    fn open_path(path: &Path) -> Result<Self, WeightsError> {
         let about = std::fs::metadata(path).map_err(|error| WeightsError::io(&error))?;
         if about.is_dir() {
             return Err(WeightsError::File("is a folder".into()));
@@ -159,7 +163,8 @@ impl WeightsFile {
         let mut whole: Option<Self> = None;
         for path in paths {
             let opened = Self::open(path).map_err(|error| {
-                WeightsError::File(format!("has a shard {} that {error}", name(path)))
+                let what = error.without_path();
+                WeightsError::File(format!("has a shard {} that {what}", name(path)))
             })?;
             let Some(whole) = &mut whole else {
                 whole = Some(opened);
@@ -185,6 +190,15 @@ impl WeightsFile {
     pub(super) fn file_name_of(&self, name: &str) -> Option<String> {
         self.tensors.get(name)?;
         self.shard(name).file_name()
+    }
+
+    /// Returns an error of this file with its path, or that of its folder if it has several shards.
+    pub(super) fn error(&self, error: WeightsError) -> WeightsError {
+        match (&self.shards[0].place, self.shards.len()) {
+            (Some((path, _)), 1) => error.at(path),
+            (Some((path, _)), _) => error.at(path.parent().unwrap_or(path)),
+            (None, _) => error,
+        }
     }
 
     fn shard(&self, name: &str) -> &Shard {

@@ -262,6 +262,10 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 /// are infinite or NaN, or differs from another tensor for the same parameter. With `allow_unused`,
 /// such objects and unused tensors are skipped.
 pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, WeightsError> {
+    read(file, options).map_err(|error| file.error(error))
+}
+
+fn read(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, WeightsError> {
     if let Some(foreign) = file.foreign.first()
         && !options.allow_unused
     {

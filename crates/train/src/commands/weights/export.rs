@@ -230,7 +230,7 @@ fn read(args: &ExportArgs) -> Result<Source> {
     }
     let checkpoint = Some(args.checkpoint).filter(|it| *it != CheckpointSelector::default());
     reject("--checkpoint", checkpoint, "needs the folder of a run")?;
-    let unfit = |error| match error {
+    let unfit = |error: WeightsError| match error.without_path() {
         WeightsError::Heads | WeightsError::Unrecognised { .. } => {
             let what = "is not the folder of a run, nor a file that `train import --output` wrote";
             UsageError::new("RUN", path.display(), what)

@@ -113,7 +113,7 @@ impl ImportArgs {
             let mut flags = self.model.iter();
             flags.any(|(it, _)| is_it(it.path)) || self.set.iter().any(|(path, _)| is_it(path))
         };
-        match error {
+        match error.without_path() {
             WeightsError::Config(error) if is_given(error.field) => error.into(),
             error => wrong(&self.file, error),
         }

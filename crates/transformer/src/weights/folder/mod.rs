@@ -54,6 +54,7 @@ pub struct ModelFolder {
     /// Settings of `config.json` that this crate does not know, each with its value. The import
     /// ignores them. Unknown settings that are `null`, `false` or empty are not listed.
     pub unknown: Vec<String>,
+    path: PathBuf,
     sizes: Sizes,
 }
 
@@ -68,6 +69,10 @@ impl ModelFolder {
     /// unknown family, lacks a setting or has one that this crate does not support.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
+        Self::open_path(path).map_err(|error| error.at(path))
+    }
+
+    fn open_path(path: &Path) -> Result<Self, WeightsError> {
         if !path.exists() {
             return Err(WeightsError::File("does not exist".into()));
         }
@@ -84,6 +89,7 @@ impl ModelFolder {
             } else {
                 WeightsFile::open(path)?
             },
+            path: path.into(),
             options,
             unknown: fields.unknown(hugging_face.neutral),
             sizes,
@@ -106,7 +112,12 @@ impl ModelFolder {
     /// In the cases of [`import`](super::import()), or if a size in `config.json` differs from the
     /// weights.
     pub fn import(&self) -> Result<Imported, WeightsError> {
-        let mut imported = import(&self.file, &self.options).map_err(|error| match error {
+        self.read().map_err(|error| error.at(&self.path))
+    }
+
+    fn read(&self) -> Result<Imported, WeightsError> {
+        let imported = import(&self.file, &self.options);
+        let mut imported = imported.map_err(|error| match error.without_path() {
             WeightsError::Config(error) => {
                 WeightsError::File(format!("has a {CONFIG} of an invalid model: {error}"))
             }
@@ -158,7 +169,9 @@ fn open_weights(folder: &Path) -> Result<WeightsFile, WeightsError> {
         return Err(WeightsError::File(what));
     };
     let path = folder.join(name);
-    let of_file = |error: WeightsError| WeightsError::File(format!("has a {name} that {error}"));
+    let of_file = |error: WeightsError| {
+        WeightsError::File(format!("has a {name} that {}", error.without_path()))
+    };
     if !name.ends_with(".json") {
         return WeightsFile::open(path).map_err(of_file);
     }

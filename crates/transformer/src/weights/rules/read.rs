@@ -24,6 +24,15 @@ impl Rules {
     /// elements that are not finite. The file cannot be read, or has Python objects other than
     /// tensors and plain data.
     pub fn read<M: Module>(&self, file: &WeightsFile, module: &M) -> Result<M, WeightsError> {
+        let read = self.read_parameters(file, module);
+        read.map_err(|error| file.error(error))
+    }
+
+    fn read_parameters<M: Module>(
+        &self,
+        file: &WeightsFile,
+        module: &M,
+    ) -> Result<M, WeightsError> {
         if let Some(foreign) = file.foreign_objects().first() {
             return Err(WeightsError::Foreign {
                 path: foreign.path.clone(),

@@ -106,6 +106,10 @@ pub fn read_generation(
     model: impl Into<Stacks>,
 ) -> Result<GenerateDefaults, WeightsError> {
     let folder = folder.as_ref();
+    read_folder(folder, &model.into()).map_err(|error| error.at(folder))
+}
+
+fn read_folder(folder: &Path, stacks: &Stacks) -> Result<GenerateDefaults, WeightsError> {
     let mut fields = Fields::read(&folder.join(CONFIG), CONFIG)?;
     let path = folder.join(GENERATION);
     if path.exists() {
@@ -120,7 +124,6 @@ pub fn read_generation(
             }
         }
     }
-    let stacks = model.into();
     let size = stacks.nearest().target_vocab_size;
     let read = read(&mut fields, size, stacks.encoder.is_none())?;
     let is_own = fields.file == GENERATION;
