@@ -198,6 +198,17 @@ fn masks_and_positions_of_another_length_are_refused() {
     };
     let expected = "the tokens are given no positions, but those in the cache a rotation";
     check(&forgotten, expected);
+    let shared = || {
+        let mut cache = KeyValueCache::default();
+        for _ in 0..2 {
+            let layer = AttentionConfig::new(16, 4)
+                .init_self_attention(&device)
+                .unwrap();
+            layer.forward_cached(vectors([2, 1, 16], &device), None, None, &mut cache);
+        }
+    };
+    let expected = "the cache has the tokens of another layer: each layer needs a cache of its own";
+    check(&shared, expected);
     let bias = AttentionPosition::from(Alibi::new(4, &device)).forward(0, 1);
     let biased = || drop(attention.forward(x(), None, Some(&bias)));
     let expected = "the bias of positions is [1, 4, 1, 1], but the scores need [1, 4, 5, 5]";

@@ -1,5 +1,6 @@
 //! The cache of the keys and values of decoded tokens.
 
+use burn::module::ParamId;
 use burn::tensor::{Tensor, s};
 
 use super::index::{TokenRows, index_tensor};
@@ -23,8 +24,9 @@ pub struct KeyValueCache {
     rows: usize,
     max_rows: usize,
     max_length: usize,
-    /// The kind of positions that the tokens have; `None` for a cache that is not in use yet.
-    positions: Option<&'static str>,
+    /// The weight of the layer that computed keys and values, and the kind of positions that the tokens
+    /// have; `None` for a cache that is not in use yet.
+    user: Option<(ParamId, &'static str)>,
 }
 
 impl KeyValueCache {
@@ -61,14 +63,19 @@ impl KeyValueCache {
         );
     }
 
-    /// Checks that tokens have the kind of positions that those in the cache have.
-    pub(super) fn check_positions(&mut self, position: Option<&PositionTerm>) {
+    /// Checks that tokens are of the layer with the weight `layer`, and have the kind of positions, as those
+    /// in the cache.
+    pub(super) fn check_use(&mut self, layer: ParamId, position: Option<&PositionTerm>) {
         let found = match position {
             None => "no positions",
             Some(PositionTerm::Rotation(_)) => "a rotation",
             Some(PositionTerm::Bias(_)) => "a bias",
         };
-        let held = *self.positions.get_or_insert(found);
+        let (of_layer, held) = *self.user.get_or_insert((layer, found));
+        assert!(
+            of_layer == layer,
+            "the cache has the tokens of another layer: each layer needs a cache of its own"
+        );
         assert!(
             held == found,
             "the tokens are given {found}, but those in the cache {held}"

@@ -146,8 +146,8 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// If `B` is not that of earlier calls with the cache, rotary positions are not those after its
-    /// tokens, or its tokens were given another kind of positions, or none.
+    /// If the cache has tokens of another layer, `B` is not that of earlier calls with it, rotary positions
+    /// are not those after its tokens, or its tokens were given another kind of positions, or none.
     pub fn forward_cached(
         &self,
         x: Tensor<3>,
@@ -180,7 +180,7 @@ impl SelfAttention {
         keep_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
         if let Some((cache, _)) = &mut cache {
-            cache.check_positions(position);
+            cache.check_use(self.w_qkv.weight.id, position);
         }
         let (n_heads, of_keys, precision) = (self.n_heads, self.n_kv_heads, x.dtype());
         let mut packed = split_heads(linear(&self.w_qkv, x), n_heads + 2 * of_keys);

@@ -92,7 +92,8 @@ impl DecoderLayer {
     ///
     /// If a layer with cross-attention gets no memory, a layer without it gets a memory, the memory
     /// does not have `B` sources and targets have not branched, `B` is not that of earlier calls with the
-    /// cache, or the memory is neither that of earlier calls nor a clone of it.
+    /// cache, the memory is neither that of earlier calls nor a clone of it, or the cache has tokens of
+    /// another layer.
     pub fn forward<'a>(
         &self,
         x: Tensor<3>,
