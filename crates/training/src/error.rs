@@ -1,6 +1,6 @@
 //! Errors that the user of a run can correct.
 
-use std::fmt;
+use std::fmt::{self, Display};
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub enum Subject {
     Other(String),
 }
 
-impl fmt::Display for Subject {
+impl Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Setting(setting) => setting.path,
@@ -63,7 +63,7 @@ impl UsageError {
     /// Returns an error about anything other than a setting.
     pub fn new(
         subject: impl Into<String>,
-        value: impl fmt::Display,
+        value: impl Display,
         expected: impl Into<String>,
     ) -> Self {
         Self::about(Subject::Other(subject.into()), value, expected)
@@ -72,22 +72,18 @@ impl UsageError {
     /// Returns an error about a setting.
     pub fn setting(
         setting: &'static Setting,
-        value: impl fmt::Display,
+        value: impl Display,
         expected: impl Into<String>,
     ) -> Self {
         Self::about(Subject::Setting(setting), value, expected)
     }
 
     /// Returns an error about an argument of a function.
-    pub fn argument(
-        name: &'static str,
-        value: impl fmt::Display,
-        expected: impl Into<String>,
-    ) -> Self {
+    pub fn argument(name: &'static str, value: impl Display, expected: impl Into<String>) -> Self {
         Self::about(Subject::Argument(name), value, expected)
     }
 
-    fn about(subject: Subject, value: impl fmt::Display, expected: impl Into<String>) -> Self {
+    fn about(subject: Subject, value: impl Display, expected: impl Into<String>) -> Self {
         Self {
             subject,
             value: value.to_string(),
@@ -103,7 +99,7 @@ impl UsageError {
     pub(crate) fn check(
         is_valid: bool,
         setting: &'static Setting,
-        value: impl fmt::Display,
+        value: impl Display,
         expected: impl Into<String>,
     ) -> Result<(), Self> {
         let wrong = || Self::setting(setting, value, expected);
@@ -118,7 +114,7 @@ impl UsageError {
     }
 
     /// Returns the message, with `subject` as the name of what the error is about.
-    pub fn describe(&self, subject: impl fmt::Display) -> String {
+    pub fn describe(&self, subject: impl Display) -> String {
         let (value, expected) = (&self.value, &self.expected);
         let space = if value.is_empty() { "" } else { " " };
         shortened(format!("{subject}{space}{value}: {expected}"))

@@ -64,6 +64,7 @@ fn check(args: &BenchArgs) -> Result<(), UsageError> {
     needs("--beam", args.beam, "--what generate", is_generate)?;
     let int8 = args.int8.then_some("");
     needs("--int8", int8, "--what generate", is_generate)?;
-    let precision = args.precision.map(|precision| precision.name());
+    needs("--steps", args.steps, "--what train", !is_generate)?;
+    let precision = args.precision.map(Precision::name);
     needs("--precision", precision, "--what train", !is_generate)
 }

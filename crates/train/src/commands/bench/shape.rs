@@ -66,6 +66,9 @@ pub struct BenchArgs {
     /// Number format of the model's computations (train only) [default: f32]
     #[arg(long, value_parser = chosen::<Precision>(Precision::choices))]
     pub precision: Option<Precision>,
+    /// Steps to measure (train only) [default: those of 5 seconds, at least 5]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_within(1, 1_000_000))]
+    pub steps: Option<usize>,
     /// Quantise the model to 8 bits first (generate only)
     #[arg(long)]
     pub int8: bool,

@@ -1,7 +1,7 @@
 //! Measures training steps: forward pass, backward pass and Adam, with dropout.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use burn::tensor::Device;
@@ -21,10 +21,10 @@ use super::shape::{BOS, Bench, Sizes};
 /// reserve memory.
 const WARM_UP: usize = 3;
 
-/// Minimum duration of a measurement, in seconds.
+/// Minimum duration of a measurement without `--steps`, in seconds.
 const SECONDS: f64 = 5.0;
 
-/// Minimum number of measured steps.
+/// Minimum number of measured steps without `--steps`.
 const STEPS: usize = 5;
 
 pub(super) const HEADER: &str =
@@ -32,8 +32,7 @@ pub(super) const HEADER: &str =
 
 /// Measures training steps with the sizes of one shape, and prints a line with the results.
 pub(super) fn run(bench: &Bench) -> Result<()> {
-    let sizes = &bench.sizes;
-    let batch = sizes.batch;
+    let (sizes, batch) = (&bench.sizes, bench.sizes.batch);
     let precision = bench.args.precision.unwrap_or(Precision::F32);
     reset_peak_rss();
     let device = bench.device.clone().autodiff();
@@ -46,6 +45,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let (group, rank) = (bench.group, bench.group.rank());
     let mut parts: [Vec<f64>; 5] = Default::default();
+    let given = bench.args.steps.map(|steps| (steps, 0.0));
+    let (least, seconds) = given.unwrap_or((STEPS, SECONDS));
     let mut begun = Instant::now();
     let mut profile = None;
     for index in 0.. {
@@ -54,7 +55,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
             profile = Some(fused::Profile::start());
         }
         let steps = index.saturating_sub(WARM_UP);
-        let is_done = steps >= STEPS && begun.elapsed() >= Duration::from_secs_f64(SECONDS);
+        let is_done = steps >= least && begun.elapsed().as_secs_f64() >= seconds;
         // All processes take as many steps as rank 0.
         if !group.any(rank == 0 && !is_done) {
             break;

@@ -109,11 +109,9 @@ impl PretrainedTokenizer {
         } else {
             packed(folder)
         };
-        let json = json.map_err(|FolderError { path, what }| {
-            UsageError::new("tokeniser", path.display(), what)
-        })?;
-        let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let inner = Engine::parse(&json).map_err(wrong)?;
+        let unfit = |path: &Path, what| UsageError::new("tokeniser", path.display(), what);
+        let json = json.map_err(|FolderError { path, what }| unfit(&path, what))?;
+        let inner = Engine::parse(&json).map_err(|what| unfit(&path, what))?;
         // The largest id is found here, before the caller reads the weights of the model, so that
         // this copy of the vocabulary and the weights are not in memory together.
         let tokens = inner.tokens().into_iter().map(|(_, id)| id);
