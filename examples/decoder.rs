@@ -20,7 +20,7 @@ fn main() -> Result<(), transformer::ConfigError> {
 
     let logits = decoder.forward(target.clone(), &memory, &mut decoder.new_cache());
     println!("target: {:?}", target.dims());
-    println!("memory: {:?}", memory.states.dims());
+    println!("memory: {:?}", memory.states().dims());
     println!("logits: {:?}", logits.dims());
     assert_eq!(logits.dims(), [2, 15, 10_000]);
 

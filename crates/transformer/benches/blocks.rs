@@ -8,7 +8,7 @@ use std::hint::black_box;
 
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use criterion::{Criterion, criterion_group, criterion_main};
-use transformer::{AttentionMask, CrossEntropy, TransformerConfig};
+use transformer::{AttentionMask, CrossEntropy, Memory, TransformerConfig};
 
 const BATCH: usize = 16;
 const LENGTH: usize = 64;
@@ -49,8 +49,8 @@ fn blocks(criterion: &mut Criterion) {
     let mask = AttentionMask::causal(LENGTH, &device);
     // An autodiff graph allows only one backward pass. All passes of this benchmark use the memory,
     // so it is detached from its graph.
-    let mut memory = model.encode(ids.clone(), None);
-    memory.states = memory.states.detach();
+    let encoded = model.encode(ids.clone(), None).states().clone();
+    let memory = Memory::new(encoded.detach(), None);
     for is_fused in [true, false] {
         let _fast_paths = fused::fast_paths(is_fused);
         let mut group = criterion.benchmark_group(if is_fused { "fused" } else { "plain" });

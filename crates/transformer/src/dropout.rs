@@ -3,8 +3,19 @@
 use std::borrow::Cow;
 
 use burn::module::Module;
-use burn::nn::Dropout;
+use burn::nn::{Dropout, DropoutConfig};
 use burn::tensor::{Device, Tensor};
+
+/// Creates the dropout of a module on `device`. Without autodiff, its training flag is off until
+/// `Module::train`, so that inputs with autodiff let no such module drop out.
+pub(crate) fn layer(probability: f64, device: &Device) -> Dropout {
+    let layer = DropoutConfig::new(probability).init();
+    if device.is_autodiff() {
+        layer
+    } else {
+        layer.valid()
+    }
+}
 
 /// Applies the dropout `layer` to `x`. Returns `x` unchanged on a device without autodiff, or if
 /// the training flag of `layer` is off.

@@ -4,11 +4,11 @@
 //! normalise the sum before dropout.
 
 use burn::module::Module;
-use burn::nn::{Dropout, DropoutConfig, Embedding};
+use burn::nn::{Dropout, Embedding};
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::config::InputConfig;
-use crate::dropout::dropout;
+use crate::dropout::{dropout, layer};
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::norm::LayerNorm;
@@ -67,7 +67,7 @@ impl InputLayer {
                 .norm
                 .as_ref()
                 .map(|norm| LayerNorm::build(norm, init.device())),
-            dropout: DropoutConfig::new(config.dropout).init(),
+            dropout: layer(config.dropout, init.device()),
             scale: config.scale.then(|| (d_model as f64).sqrt()),
         }
     }

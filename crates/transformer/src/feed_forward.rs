@@ -5,11 +5,11 @@
 //! ```
 
 use burn::module::Module;
-use burn::nn::{Dropout, DropoutConfig, Linear};
+use burn::nn::{Dropout, Linear};
 use burn::tensor::{Device, Tensor};
 
 use crate::config::{Activation, FeedForwardConfig};
-use crate::dropout::probability;
+use crate::dropout::{layer, probability};
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::linear::linear;
@@ -47,7 +47,7 @@ impl FeedForward {
         Self {
             w_1: init.packed_linear(config.d_model, &gate_and_value[..parts], config.biases),
             w_2: init.linear(config.d_ff, config.d_model, config.biases),
-            dropout: DropoutConfig::new(config.dropout).init(),
+            dropout: layer(config.dropout, init.device()),
             activation: config.activation,
         }
     }

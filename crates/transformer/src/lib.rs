@@ -73,8 +73,12 @@
 //!   not of ids: the mask of sources says where it is, and in labels it is [`IGNORE_INDEX`].
 //! - **Labels** are what the decoder should predict: the target shifted by one token, up to and
 //!   including the end symbol.
-//! - **Dropout** is active where the model or its input has autodiff (`device.autodiff()`), but not
-//!   after `freeze()`. `model.valid()` returns the model without autodiff and dropout.
+//! - **Dropout** is active in models that are made on a device with autodiff (`device.autodiff()`), but not
+//!   after `freeze()`. `model.valid()` returns the model without autodiff and dropout, and `model.train()`
+//!   the model with both; `to_device` changes neither.
+//! - **Configurations** are read from JSON as Burn reads them: unknown fields are ignored, and an optional
+//!   field that is missing is `None`. A misspelt name is therefore not noticed; writing the
+//!   configuration again shows it.
 //! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
 //!   backend. `init` of any part and dropout draw from the device's generator, which
 //!   `device.seed(..)` seeds.

@@ -88,11 +88,7 @@ impl AttentionMask {
             Some(&shortest) if shortest == padded_length => Blocks::Nothing,
             Some(_) => Blocks::Some,
         };
-        Self {
-            blocked: Tensor::from_data(blocked, device),
-            blocks,
-            blind: OnceLock::new(),
-        }
+        Self::new(Tensor::from_data(blocked, device), blocks)
     }
 
     /// Creates a mask that blocks, for each query, the keys at later positions.
@@ -115,11 +111,7 @@ impl AttentionMask {
         let [first, last] = [past as i64, (past + length) as i64];
         let query = Tensor::<1, Int>::arange(first..last, device).reshape([1, 1, length, 1]);
         let key = Tensor::<1, Int>::arange(0..last, device).reshape([1, 1, 1, past + length]);
-        Self {
-            blocked: key.greater(query),
-            blocks: Blocks::Later,
-            blind: OnceLock::new(),
-        }
+        Self::new(key.greater(query), Blocks::Later)
     }
 
     /// Creates a mask from a tensor in which `true` blocks a key.
@@ -143,11 +135,7 @@ impl AttentionMask {
             [batch, heads, queries, keys] => [batch, heads, queries, keys],
             _ => panic!("a mask has 2 to 4 dimensions, but this one is {dims:?}"),
         };
-        Self {
-            blocked: blocked.reshape(shape),
-            blocks: Blocks::Any,
-            blind: OnceLock::new(),
-        }
+        Self::new(blocked.reshape(shape), Blocks::Any)
     }
 
     /// Creates a mask from a tensor in which `true` marks a visible key, as in many PyTorch models and
@@ -164,11 +152,11 @@ impl AttentionMask {
         Self::from_blocked(visible.bool_not())
     }
 
-    /// Returns the mask without autodiff.
-    pub(crate) fn inner(self) -> Self {
+    /// A mask has no gradient, and so no autodiff, wherever it was made.
+    fn new(blocked: Tensor<4, Bool>, blocks: Blocks) -> Self {
         Self {
-            blocked: self.blocked.inner(),
-            blocks: self.blocks,
+            blocked: blocked.inner(),
+            blocks,
             blind: OnceLock::new(),
         }
     }
@@ -209,12 +197,13 @@ impl AttentionMask {
         );
     }
 
-    /// Checks that the mask is one of keys alone, as a memory has: it is for targets of any length.
-    pub(crate) fn check_of_memory(&self) {
+    /// Checks that the mask is one of keys alone, as a memory `[B, S, D]` has: it is for targets of any
+    /// length.
+    pub(crate) fn check_of_memory(&self, [batch, keys, _]: [usize; 3]) {
         let found = self.blocked.dims();
         assert!(
-            found[1..3] == [1, 1],
-            "the mask of the memory is {found:?}, but must be [B or 1, 1, 1, S]; for another mask of the encoder, pass its output as a `Memory`"
+            [1, batch].contains(&found[0]) && found[1..] == [1, 1, keys],
+            "the mask of the memory is {found:?}, but must be [{batch} or 1, 1, 1, {keys}]; for another mask of the encoder, pass its output as a `Memory`"
         );
     }
 
@@ -223,15 +212,11 @@ impl AttentionMask {
     pub(crate) fn select(&self, rows: Tensor<1, Int>) -> Self {
         match self.blocked.dims()[0] {
             1 => self.clone(),
-            _ => Self {
-                blocked: self.blocked.clone().select(0, rows),
-                blocks: self.blocks,
-                blind: OnceLock::new(),
-            },
+            _ => Self::new(self.blocked.clone().select(0, rows.inner()), self.blocks),
         }
     }
 
-    /// Returns the mask as a tensor `[B or 1, H or 1, T or 1, S]`, `true` = blocked.
+    /// Returns the mask as a tensor `[B or 1, H or 1, T or 1, S]`, `true` = blocked, without autodiff.
     pub fn blocked(&self) -> &Tensor<4, Bool> {
         &self.blocked
     }

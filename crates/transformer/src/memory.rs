@@ -18,30 +18,46 @@ use crate::position::PositionTerm;
 /// states.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// The encoder's output, `[B, S, D]`.
-    pub states: Tensor<3>,
-    /// Padding mask of the source, `[B, 1, 1, S]`, `true` = blocked; `None` if no key is blocked.
-    pub mask: Option<AttentionMask>,
+    pub(crate) states: Tensor<3>,
+    pub(crate) mask: Option<AttentionMask>,
     /// What a cache recognises the memory by.
     identity: Arc<()>,
 }
 
 impl Memory {
     /// Creates a memory of states `[B, S, D]`, such as those of an encoder of your own, and of the padding
-    /// mask of their sources, `[B, 1, 1, S]`.
+    /// mask of their sources, `[B or 1, 1, 1, S]`.
+    ///
+    /// # Panics
+    ///
+    /// If the mask has another shape.
     pub fn new(states: Tensor<3>, mask: impl Into<Option<AttentionMask>>) -> Self {
+        let mask = mask.into();
+        if let Some(mask) = &mask {
+            mask.check_of_memory(states.dims());
+        }
         Self {
             states,
-            mask: mask.into(),
+            mask,
             identity: Arc::default(),
         }
+    }
+
+    /// Returns the encoder's output, `[B, S, D]`.
+    pub fn states(&self) -> &Tensor<3> {
+        &self.states
+    }
+
+    /// Returns the padding mask of the source, `[B, 1, 1, S]`, `true` = blocked; `None` if no key is
+    /// blocked.
+    pub fn mask(&self) -> Option<&AttentionMask> {
+        self.mask.as_ref()
     }
 
     /// Returns the memory without autodiff.
     pub(crate) fn inner(self) -> Self {
         Self {
             states: self.states.inner(),
-            mask: self.mask.map(AttentionMask::inner),
             ..self
         }
     }
@@ -255,9 +271,6 @@ impl DecoderCache {
             self.sources.is_some() || self.is_empty() || targets == before,
             "there are {targets} targets, but the cache has {before}"
         );
-        if let Some(mask) = memory.and_then(|memory| memory.mask.as_ref()) {
-            mask.check_of_memory();
-        }
         let total = self.length + length;
         if self
             .layers

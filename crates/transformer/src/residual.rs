@@ -2,11 +2,11 @@
 //! section 3.1).
 
 use burn::module::Module;
-use burn::nn::{Dropout, DropoutConfig};
+use burn::nn::Dropout;
 use burn::tensor::{Device, Tensor};
 
 use crate::config::{LayerConfig, NormPlacement};
-use crate::dropout::probability;
+use crate::dropout::{layer, probability};
 use crate::norm::LayerNorm;
 
 /// A residual block: a residual connection and a layer norm around a sublayer.
@@ -47,8 +47,8 @@ impl Residual {
     /// If `dropout` is not in `[0, 1)`.
     pub fn new(norm: LayerNorm, placement: NormPlacement, dropout: f64) -> Self {
         Self {
+            dropout: layer(dropout, &norm.gamma.device()),
             norm,
-            dropout: DropoutConfig::new(dropout).init(),
             placement,
         }
     }

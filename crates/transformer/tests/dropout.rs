@@ -8,8 +8,9 @@ mod common;
 use burn::module::Module;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use transformer::attention::CrossAttention;
+use transformer::generate::GenerateConfig;
 use transformer::weights::{parameters, with_parameters};
-use transformer::{Positions, Transformer, TransformerConfig};
+use transformer::{AttentionMask, Memory, Positions, Transformer, TransformerConfig};
 
 /// Returns two models with the same parameters, the first with dropout and the second without.
 fn models(device: &Device) -> (Transformer, Transformer) {
@@ -92,6 +93,35 @@ fn kept_elements_of_the_input_are_scaled_up() {
     }
     let share = zeros as f64 / (2.0 * 15.0 * 24.0);
     assert!((share - 0.5).abs() < 0.1, "{share} was dropped");
+}
+
+#[test]
+fn a_model_without_autodiff_never_drops_whatever_it_is_given() {
+    for backend in common::cpu_backends() {
+        let (device, plain) = (&backend.device, backend.device.clone().inner());
+        let _guard = common::seed(device, 1);
+        let (model, _) = models(&plain);
+        let mask = AttentionMask::of_lengths_within(&[2], 3, device);
+        let forward = |model: &Transformer, device: &Device| {
+            let ids = |ids| Tensor::<2, Int>::from_data([ids], device);
+            model.forward(ids([3, 4, 5]), Some(&mask), ids([1, 6, 7]))
+        };
+        let expected = forward(&model, &plain);
+        for device in [device, &plain] {
+            let again = forward(&model, device);
+            assert!(difference(again, expected.clone()) < 1e-5);
+        }
+        let states = Tensor::random([1, 3, 24], Distribution::Default, device);
+        let memory = Memory::new(states, mask.clone());
+        let config = GenerateConfig::new(5).with_bos_id(Some(1));
+        let complete = || model.decoder.complete(&memory, &[[3]], &config).unwrap();
+        assert_eq!(complete(), complete());
+        let score = || model.decoder.score(&memory, &[[1, 5, 6]]).unwrap();
+        assert_eq!(score(), score());
+        // In training, it does.
+        let model = model.train();
+        assert!(difference(forward(&model, device), forward(&model, device)) > 0.0);
+    }
 }
 
 /// Checks that a backward pass drops the elements that its forward pass dropped.

@@ -72,7 +72,7 @@ fn logits_and_gradients_are_those_of_transformers() {
             let memory = model.encode(source.clone(), Some(&mask));
             // At padding, `transformers` computes different states. They are not compared, because
             // they do not affect other outputs.
-            let states = memory.states.clone();
+            let states = memory.states().clone();
             let hidden = source.clone().equal_elem(pad_id);
             let hidden = hidden.unsqueeze_dim::<3>(2).expand(states.dims());
             let reference: Tensor<3> = expected.float("output.memory", device);

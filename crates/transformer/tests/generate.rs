@@ -1217,8 +1217,19 @@ fn a_decoder_alone_generates() {
     let error = decoder.complete(None, &[vec![1], vec![]], &config);
     assert_eq!(
         error.unwrap_err().to_string(),
-        "bos_id is none, but must be an id of the vocabulary, because a prefix is empty"
+        "bos_id is none, but must be an id of the vocabulary, because a target has no prefix or prompt"
     );
+}
+
+#[test]
+fn a_generation_that_is_stopped_at_once_has_its_prompt() {
+    let decoder = model_config().decoder().with_cross_attention(false);
+    let decoder = decoder.init_seeded(1, &Device::flex()).unwrap();
+    let config = GenerateConfig::new(6);
+    let mut steps = decoder.stream(None, &[[5, 6, 7]], &config).unwrap();
+    steps.next().unwrap().unwrap();
+    let found = &steps.stop()[0][0];
+    assert_eq!((&found.tokens[..], found.score), (&[5, 6, 7][..], 0.0));
 }
 
 #[test]

@@ -40,7 +40,7 @@ fn an_inspection_returns_the_outputs_of_the_forward_pass() {
             };
             close(
                 seen.memory,
-                model.encode(source.clone(), Some(&mask)).states,
+                model.encode(source.clone(), Some(&mask)).states().clone(),
             );
             close(seen.logits, model.forward(source, Some(&mask), target));
 

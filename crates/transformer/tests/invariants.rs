@@ -139,8 +139,14 @@ fn the_rows_of_a_batch_do_not_affect_each_other() {
 #[test]
 fn without_positions_the_source_is_a_set() {
     for_all_models(|name, model, device| {
-        let memory = model.encode(ids(&[&[3, 4, 5, 6]], device), None).states;
-        let permuted = model.encode(ids(&[&[5, 3, 6, 4]], device), None).states;
+        let memory = model
+            .encode(ids(&[&[3, 4, 5, 6]], device), None)
+            .states()
+            .clone();
+        let permuted = model
+            .encode(ids(&[&[5, 3, 6, 4]], device), None)
+            .states()
+            .clone();
         let back = Tensor::<1, Int>::from_data([1, 3, 0, 2], device);
         let difference = largest_difference(memory, permuted.select(1, back));
         let is_set = name.contains("None");
@@ -315,7 +321,8 @@ fn grouped_queries_are_heads_with_equal_keys_and_values() {
         whole.encoder.input = grouped.encoder.input.clone();
         let source = ids(&[&[3, 4, 5, 6, 7], &[8, 9]], &backend.device);
         let mask = AttentionMask::of_lengths(&[5, 2], &backend.device);
-        let encode = |model: &Transformer| model.encode(source.clone(), Some(&mask)).states;
+        let encode =
+            |model: &Transformer| model.encode(source.clone(), Some(&mask)).states().clone();
         let [a, b] = [&whole, &grouped].map(encode);
         assert!(largest_difference(a, b) < 1e-5, "{}", backend.name);
 
@@ -380,7 +387,7 @@ fn a_model_can_be_assembled_from_parts() {
     let on_ids = one.encoder.forward(source.clone(), Some(&mask));
     let x = one.encoder.input.forward(source, 0);
     let on_vectors = one.encoder.forward_layers(x, Some(&mask));
-    let states = bits(&memory.states.into_data());
+    let states = bits(&memory.states().to_data());
     assert_eq!(bits(&on_ids.into_data()), states);
     assert_eq!(bits(&on_vectors.into_data()), states);
 }

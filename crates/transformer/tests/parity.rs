@@ -301,7 +301,7 @@ fn whole_model() {
                 );
             };
             assert_real("logits", logits, target);
-            assert_real("memory", memory.states, source.clone());
+            assert_real("memory", memory.states().clone(), source.clone());
             let plain = inference(&backend).device;
             let source = fixture.int::<2>("input.source", &plain);
             let target = fixture.int::<2>("input.target", &plain);

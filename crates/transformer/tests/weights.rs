@@ -62,7 +62,10 @@ fn agrees(name: &str, options: &ImportOptions, part: Option<&str>) -> Imported {
     }
     let model = imported.clone().transformer(&device).unwrap();
     let target: Tensor<2, Int> = expected.int("input.target", &device);
-    close("memory", model.encode(source.clone(), Some(&mask)).states);
+    close(
+        "memory",
+        model.encode(source.clone(), Some(&mask)).states().clone(),
+    );
     close("logits", model.forward(source, Some(&mask), target));
     imported
 }
@@ -813,9 +816,25 @@ fn metadata_must_match_the_tensors() {
 }
 
 #[test]
+fn shapes_show_grouped_queries() {
+    for (n_kv_heads, d_kv) in [(Some(1), None), (None, Some(4)), (Some(1), Some(4))] {
+        let config = small().with_n_kv_heads(n_kv_heads).with_d_kv(d_kv);
+        let own = parameters(&model(&config));
+        let file =
+            WeightsFile::from_bytes(to_bytes_with(&own, Dtype::F32, &Default::default()).unwrap())
+                .unwrap();
+        let read = import(&file, &told(&config)).unwrap();
+        let found = read.config().unwrap();
+        assert_eq!((found.n_kv_heads, found.d_kv), (n_kv_heads, d_kv));
+        assert!(read.parameters == own);
+    }
+}
+
+#[test]
 fn heads_must_be_given() {
     let error = read("torch_nn.safetensors", &ImportOptions::default()).unwrap_err();
-    let expected = "does not show how many attention heads the model has";
+    let expected =
+        "does not show how many attention heads the model has, so that n_heads must be given";
     assert_eq!(error, expected);
     let five = ImportOptions {
         n_heads: Some(5),

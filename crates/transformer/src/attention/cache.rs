@@ -74,7 +74,8 @@ impl KeyValueCache {
         let (of_layer, held) = *self.user.get_or_insert((layer, found));
         assert!(
             of_layer == layer,
-            "the cache has the tokens of another layer: each layer needs a cache of its own"
+            "the cache has {} tokens of another layer: each layer needs a cache of its own",
+            self.length
         );
         assert!(
             held == found,

@@ -10,7 +10,7 @@
 //! one key-value head. Otherwise, `G` is `H`, as in the paper.
 
 use burn::module::Module;
-use burn::nn::{Dropout, DropoutConfig, Linear};
+use burn::nn::{Dropout, Linear};
 use burn::tensor::{Device, Tensor};
 
 use super::attend::{Inputs, attend};
@@ -18,6 +18,7 @@ use super::cache::KeyValueCache;
 use super::index::{SourceRows, TargetIndex};
 use super::scaled_dot_product::ScoreTerms;
 use crate::config::AttentionConfig;
+use crate::dropout::layer;
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::linear::linear;
@@ -94,7 +95,7 @@ impl SelfAttention {
         Self {
             w_qkv: init.packed_linear(config.d_model, &parts, config.biases),
             w_o: init.linear(queries, config.d_model, config.biases),
-            dropout: DropoutConfig::new(config.dropout).init(),
+            dropout: layer(config.dropout, init.device()),
             n_heads: config.n_heads,
             n_kv_heads: config.kv_heads(),
             is_unscaled: !config.scale,
@@ -247,7 +248,7 @@ impl CrossAttention {
             w_q: init.packed_linear(config.d_model, &query, config.biases),
             w_kv: init.packed_linear(config.d_model, &[(keys, 1.0); 2], config.biases),
             w_o: init.linear(queries, config.d_model, config.biases),
-            dropout: DropoutConfig::new(config.dropout).init(),
+            dropout: layer(config.dropout, init.device()),
             n_heads: config.n_heads,
             n_kv_heads: config.kv_heads(),
             is_unscaled: !config.scale,

@@ -1,7 +1,5 @@
 //! Probabilities and alignments of given targets.
 
-use std::borrow::Cow;
-
 use burn::tensor::Tensor;
 
 use super::error::GenerateError;
@@ -66,17 +64,14 @@ impl Decoder {
         check_sequences(&inputs, self.vocab_size(), max_len)?;
         let device = self.input.table().device();
         let decoder = without_dropout(self, &device);
-        let mut memory: Option<Cow<Memory>> = memory.into().map(Cow::Borrowed);
-        if device.is_autodiff() {
-            memory = memory.map(|memory| Cow::Owned(memory.into_owned().inner()));
-        }
+        let memory = memory.into().map(|memory| memory.clone().inner());
         let device = decoder.input.table().device();
         let labels: Vec<&[u32]> = sequences
             .iter()
             .map(|it| it.get(1..).unwrap_or(&[]))
             .collect();
         let ids = pad_sequences(&inputs, 0, &device);
-        let states = decoder.forward_states(ids, memory.as_deref(), &mut decoder.new_cache());
+        let states = decoder.forward_states(ids, memory.as_ref(), &mut decoder.new_cache());
         let padded = pad_sequences(&labels, 0, &device).unsqueeze_dim::<3>(2);
         let [batch, length, _] = states.dims();
         let at_once = LOGITS_AT_ONCE.div_ceil(batch);

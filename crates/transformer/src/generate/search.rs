@@ -105,7 +105,7 @@ impl<M: Autoregressive> Search<M> {
         }
         check_sequences(&prefixes, vocab_size, usize::MAX)?;
         if config.bos_id.is_none() && prefixes.iter().any(Vec::is_empty) {
-            let expected = "an id of the vocabulary, because a prefix is empty";
+            let expected = "an id of the vocabulary, because a target has no prefix or prompt";
             return Err(ConfigError::new("bos_id", "none", expected).into());
         }
         let rows = (0..prefixes.len())
@@ -173,7 +173,13 @@ impl<M: Autoregressive> Search<M> {
 
     /// Stops the search and returns up to `n_best` hypotheses per source, unfinished ones included.
     pub fn stop(mut self) -> Vec<Vec<Hypothesis>> {
-        for row in std::mem::take(&mut self.rows) {
+        for mut row in std::mem::take(&mut self.rows) {
+            // Tokens that were not reached are given all the same.
+            let prefix = &self.sources[row.source].prefix;
+            for &token in prefix.get(row.tokens.len()..).unwrap_or_default() {
+                row.tokens.push(token);
+                row.add(0.0);
+            }
             self.record_unfinished(row);
         }
         self.sources

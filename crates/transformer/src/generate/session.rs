@@ -42,14 +42,9 @@ impl<'a> DecoderSession<'a> {
         max_length: usize,
     ) -> Self {
         let device = decoder.input.table().device();
-        let memory = if device.is_autodiff() {
-            memory.map(Memory::inner)
-        } else {
-            memory
-        };
         let decoder = without_dropout(decoder, &device);
         Self {
-            memory,
+            memory: memory.map(Memory::inner),
             cache: decoder.new_cache_with_capacity(max_rows, max_length),
             device: decoder.input.table().device(),
             decoder,

@@ -176,6 +176,17 @@ impl Recognised {
             None if is_written || config.positions == Positions::Relative => {}
             None => return Err(WeightsError::Heads),
         }
+        let packed = shape(&of_layer("self_attention.w_qkv.weight"));
+        if let (true, Some((&[_, width], _)), Some((&[inner, _], _))) = (
+            family.is_own && !is_written,
+            packed,
+            shape(&of_layer("self_attention.w_o.weight")),
+        ) {
+            let n_heads = config.n_heads.max(1);
+            config.d_kv = (inner != config.d_model).then_some(inner / n_heads);
+            let n_kv_heads = width.saturating_sub(inner) / 2 / config.d_head().max(1);
+            config.n_kv_heads = (n_kv_heads != n_heads).then_some(n_kv_heads);
+        }
         if family.free.contains(&"d_kv")
             && let Some(width) = first(&of_layer("self_attention.w_qkv.weight"))
         {

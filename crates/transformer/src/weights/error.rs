@@ -65,7 +65,7 @@ pub enum WeightsError {
         value: String,
     },
     /// The number of attention heads is neither in the file nor in the options.
-    #[error("does not show how many attention heads the model has")]
+    #[error("does not show how many attention heads the model has, so that n_heads must be given")]
     Heads,
     /// The configuration that follows from the file and the options is not valid.
     #[error("has weights of an invalid model: {0}")]

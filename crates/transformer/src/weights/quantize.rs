@@ -6,6 +6,7 @@ use burn::tensor::quantization::{Calibration, QuantValue};
 
 use super::int8::axis;
 use super::named::{MapNamed, map_named};
+use crate::generator::full_precision;
 
 /// Returns the module with its large matrices quantised to 8 bits.
 ///
@@ -18,7 +19,8 @@ use super::named::{MapNamed, map_named};
 /// Without fast paths ([`fused::has_fast_paths`]), a quantised matrix would have to be dequantised
 /// at each use. The elements are therefore rounded in the same way, but stored in f32.
 ///
-/// Quantised matrices are for inference: they are not trained.
+/// Quantised matrices are for inference: they are not trained. A module in half precision is then in f32,
+/// except for these matrices.
 ///
 /// On other backends with fast paths, Burn's quantiser quantises the weights of linear layers with
 /// the scheme of the device's settings, by default with one scale per weight. Embedding tables are
@@ -49,13 +51,14 @@ impl MapNamed for Int8 {
         match axis(&name) {
             Some(axis) => param.map(|matrix| {
                 let matrix = Tensor::<2>::from_dispatch(matrix.into_dispatch());
+                let matrix = full_precision(matrix);
                 let mut quantized = fused::quantize_int8(matrix, axis);
                 if !self.stays {
                     quantized = quantized.dequantize();
                 }
                 Tensor::from_dispatch(quantized.into_dispatch())
             }),
-            None => param,
+            None => param.map(full_precision),
         }
     }
 }
@@ -99,8 +102,24 @@ mod tests {
         let exact = model.forward(ids(), None, ids());
         let rounded = small.forward(ids(), None, ids());
         let largest = exact.clone().abs().max().into_scalar::<f32>();
-        let difference = (exact - rounded).abs().max().into_scalar::<f32>();
+        let difference = (exact - rounded.clone()).abs().max().into_scalar::<f32>();
         assert!(difference > 0.0, "nothing was rounded");
+        assert!(difference < 0.05 * largest, "{difference} of {largest}");
+
+        // A module in half precision is computed in f32.
+        struct Half;
+        impl MapNamed for Half {
+            fn map<const D: usize>(
+                &mut self,
+                _: String,
+                param: Param<Tensor<D>>,
+            ) -> Param<Tensor<D>> {
+                param.map(|x| x.cast(burn::tensor::FloatDType::BF16))
+            }
+        }
+        let half = quantize_int8(map_named(model.clone(), &mut Half));
+        let difference = half.forward(ids(), None, ids()) - rounded.clone();
+        let difference = difference.abs().max().into_scalar::<f32>();
         assert!(difference < 0.05 * largest, "{difference} of {largest}");
 
         // Without fast paths, the weights are rounded in the same way, but stored in f32.

@@ -227,7 +227,7 @@ impl Rules {
         self
     }
 
-    /// Leaves out the tensors whose names have `part` between dots: `cls` leaves out `cls.weight`
+    /// Leaves out the tensors whose names have `part` between dots, and that no rule reads: `cls` leaves out `cls.weight`
     /// and `bert.cls.bias`.
     pub fn ignoring(mut self, part: &str) -> Self {
         self.ignored.push(format!(".{part}."));

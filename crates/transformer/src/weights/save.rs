@@ -194,7 +194,10 @@ fn replace(
     let mut partial = path.as_os_str().to_owned();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     partial.push(format!(".{}-{number}.part", std::process::id()));
-    let file = File::create_new(&partial).map_err(io)?;
+    let file = File::create_new(&partial).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => WeightsError::File("is in no folder that exists".into()),
+        _ => WeightsError::File(format!("cannot be written ({error})")),
+    })?;
     let written = (|| {
         if let Ok(about) = fs::metadata(path) {
             file.set_permissions(about.permissions()).map_err(io)?;

@@ -66,7 +66,7 @@ impl Rules {
                 }
             }
             if missing.len() == before {
-                let data = assemble_parts(file, rules, &theirs, &weights, &shape)?;
+                let data = assemble_parts(file, &name, rules, &theirs, &weights, &shape)?;
                 given.insert(name, data);
             }
         }
@@ -159,10 +159,11 @@ fn is_additive(name: &str) -> bool {
     name.ends_with(".bias") || name.ends_with(".beta")
 }
 
-/// Reads the tensors `theirs`, and puts them side by side into a parameter of this shape. `weights` are
+/// Reads the tensors `theirs`, and puts them side by side into the parameter `ours` of this shape. `weights` are
 /// the names and the arrangements of those that belong to the parts of a bias.
 fn assemble_parts(
     file: &WeightsFile,
+    ours: &str,
     rules: &[Rule],
     theirs: &[String],
     weights: &[(String, Kind)],
@@ -214,7 +215,7 @@ fn assemble_parts(
     }
     if first != width {
         let what = format!(
-            "has {first} outputs in {}, but the parameter has {width}",
+            "has {first} outputs of {ours} in {}, but the parameter has {width}",
             theirs.join(", ")
         );
         return Err(WeightsError::File(what));
