@@ -8,49 +8,17 @@
 //! Run it with `cargo run --release -p examples --example burn_nn -- tiny`. The argument names the
 //! shapes: `tiny` (the default), `copy` or `base`.
 
+#[path = "burn_nn/model.rs"]
+mod model;
+
 use std::time::{Duration, Instant};
 
-use burn::module::Module;
-use burn::nn::attention::generate_autoregressive_mask;
 use burn::nn::loss::CrossEntropyLossConfig;
-use burn::nn::transformer::{
-    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoder,
-    TransformerEncoderConfig, TransformerEncoderInput,
-};
-use burn::nn::{
-    Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig,
-    PositionalEncoding, PositionalEncodingConfig,
-};
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use training::memory::peak_rss_bytes;
 
-#[derive(Module, Debug)]
-struct Model {
-    source: Embedding,
-    target: Embedding,
-    positions: PositionalEncoding,
-    encoder: TransformerEncoder,
-    encoder_norm: LayerNorm,
-    decoder: TransformerDecoder,
-    decoder_norm: LayerNorm,
-    generator: Linear,
-}
-
-impl Model {
-    /// Returns the logits `[batch, length, vocab_size]` for sources and targets `[batch, length]`.
-    fn forward(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Tensor<3> {
-        let [batch, length] = target.dims();
-        let mask = generate_autoregressive_mask(batch, length, &target.device());
-        let source = self.positions.forward(self.source.forward(source));
-        let target = self.positions.forward(self.target.forward(target));
-        let memory = self.encoder.forward(TransformerEncoderInput::new(source));
-        let memory = self.encoder_norm.forward(memory);
-        let input = TransformerDecoderInput::new(target, memory).target_mask_attn(mask);
-        let states = self.decoder_norm.forward(self.decoder.forward(input));
-        self.generator.forward(states)
-    }
-}
+use model::Model;
 
 fn main() {
     let shape = std::env::args().nth(1).unwrap_or_else(|| "tiny".into());
@@ -64,20 +32,7 @@ fn main() {
         }
     };
     let device = Device::flex().autodiff();
-    let mut model = Model {
-        source: EmbeddingConfig::new(vocab_size, d_model).init(&device),
-        target: EmbeddingConfig::new(vocab_size, d_model).init(&device),
-        positions: PositionalEncodingConfig::new(d_model).init(&device),
-        encoder: TransformerEncoderConfig::new(d_model, d_ff, n_heads, n_layers)
-            .with_norm_first(true)
-            .init(&device),
-        encoder_norm: LayerNormConfig::new(d_model).init(&device),
-        decoder: TransformerDecoderConfig::new(d_model, d_ff, n_heads, n_layers)
-            .with_norm_first(true)
-            .init(&device),
-        decoder_norm: LayerNormConfig::new(d_model).init(&device),
-        generator: LinearConfig::new(d_model, vocab_size).init(&device),
-    };
+    let mut model = Model::new([vocab_size, d_model, n_heads, n_layers, d_ff], &device);
     let mut adam = AdamConfig::new().init();
     let ids = || {
         let range = Distribution::Uniform(3.0, vocab_size as f64);
