@@ -65,7 +65,7 @@ fn a_model_is_in_memory_once() {
         .with_n_heads(4)
         .with_n_encoder_layers(1)
         .with_n_decoder_layers(1);
-    let t5 = Layout::T5.choices(t5);
+    let t5 = Layout::T5.choices(t5).unwrap();
     for (layout, tying, config) in [
         (Layout::Native, WeightTying::All, &config),
         (Layout::TorchNn, WeightTying::Embeddings, &config),

@@ -103,10 +103,9 @@ impl FitArgs {
             (None, None) => self.defaults()?,
         };
         if let Some(family) = self.family {
-            config.model = family.choices(config.model);
-            let is_shared = config.model.weight_tying.shares_source();
-            if let (DataConfig::Text(text), true) = (&mut config.data, is_shared) {
-                text.tokenizer.joint = true;
+            config.model = family.choices(config.model).map_err(UsageError::from)?;
+            if let DataConfig::Text(text) = &mut config.data {
+                text.tokenizer.joint |= config.model.weight_tying.shares_source();
             }
         }
         config = self.settings.apply(config)?;

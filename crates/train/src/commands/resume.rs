@@ -137,12 +137,9 @@ fn check_steps(
         None if step <= steps => return Ok(()),
         None => format!("is at step {step}, past --steps {steps}; ask for more"),
         Some(_) if args.steps.is_some_and(|steps| steps > step) => return Ok(()),
-        Some(end) => {
-            let reached = matches!(end, EndReason::TargetReached { .. });
-            let raise = "raise evaluation.target in its config.json, and ";
-            let first = if reached { raise } else { "" };
-            format!("has ended after step {step} ({end}); {first}ask for more with --steps")
-        }
+        Some(end) => format!(
+            "has ended after step {step} ({end}); say with --steps how far it goes on, past a target if evaluation.target in its config.json is raised"
+        ),
     };
     Err(unusable(&args.run, what))
 }

@@ -47,7 +47,6 @@ pub fn attention_maps(
     run: &str,
 ) -> Result<Vec<AttentionMaps>> {
     let codec = dataset.codec();
-    let vocabularies = codec.vocabularies();
     let words = codec.decode_source(source);
     let wrong = |expected: String| UsageError::new("--source", quote(&words), expected);
     if source.is_empty() {
@@ -59,12 +58,9 @@ pub fn attention_maps(
         return Err(wrong(expected).into());
     }
     let positions = model.decoder.max_len().unwrap_or(usize::MAX);
-    let max_length = (dataset.limits().target - 1).max(2 * source.len());
-    let max_length = max_length.min(positions.min(MAX_TOKENS) - 1);
     let mut config = dataset.search_config().with_method(Method::Greedy);
-    config.max_length = config.max_length.min(max_length);
+    config.max_length = config.max_length.min(positions.min(MAX_TOKENS) - 1);
     config.min_length = config.min_length.min(config.max_length);
-    config.length_limit = None;
     let found = model.complete(&[source], &[dataset.search().prefix], &config);
     let found = found.map_err(|error| wrong(error.to_string()))?;
     let hypothesis = &found[0][0];
@@ -72,7 +68,7 @@ pub fn attention_maps(
     let end = hypothesis.end_id;
     let predicted: Vec<u32> = hypothesis.tokens.iter().copied().chain(end).collect();
     // The inputs of the decoder are its predictions, shifted right by one, after the begin token.
-    let mut inputs = vec![vocabularies.bos_id];
+    let mut inputs = vec![codec.vocabularies().bos_id];
     inputs.extend(&predicted[..predicted.len().saturating_sub(1)]);
     let device = model.decoder.input.table().device();
     let ids = |ids: &[u32]| pad_sequences(&[ids], 0, &device);

@@ -76,6 +76,13 @@ fn a_folder_is_trained_further() {
             .map(|run| json(&folder.join(run).join("summary.json"))["valid_loss"].clone());
         assert!(one.is_number() && one == two, "{name}: {one} and {two}");
     }
+    let compared = parsed(folder, "compare t5 bart --json");
+    let from = &compared["settings"].as_array().unwrap()[0];
+    assert_eq!(from["path"], "from");
+    assert!(
+        from["values"][1].as_str().unwrap().ends_with("bart"),
+        "{from}"
+    );
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         --vocab-size 300,3 | --vocab-size 300,3
         --vocab-size 9,300 | --vocab-size 9,300
         --vocab-size 300,299 --joint-vocabulary | --vocab-size 300,299
+        --joint-vocabulary --source-tokenizer-file first/source.tokenizer.json | same file for both sides
         --max-length 2,1 | no pair of at most
         --max-length x | --max-length x
         --max-length 3, | --max-length";

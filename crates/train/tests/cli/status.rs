@@ -70,7 +70,7 @@ fn a_run_that_ends_early_says_why() {
     );
     assert_has(&text(&first.stderr), &[&format!(": {found}\n")]);
     assert_has(&stdout, &[&format!("step {step} of 2000 ")]);
-    let more = "; raise evaluation.target in its config.json, and ask for more with --steps";
+    let more = "; say with --steps how far it goes on, past a target if evaluation.target in its config.json is raised";
     crate::rejected(folder, "resume target", &[&found, more]);
     // A run that was killed in the final test keeps the reason for which training ended.
     std::fs::remove_file(run.join("summary.json")).unwrap();

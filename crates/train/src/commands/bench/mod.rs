@@ -33,27 +33,24 @@ pub fn run(args: &BenchArgs, group: &Group) -> Result<()> {
     for &shape in &shapes {
         sizes(args, shape)?;
     }
+    let (header, measure): (_, fn(&Bench) -> Result<()>) = match args.what {
+        Measured::Generate => (generate::HEADER, generate::run),
+        Measured::Train => (train::HEADER, train::run),
+    };
     if !args.json {
-        output::result(match args.what {
-            Measured::Generate => generate::HEADER,
-            Measured::Train => train::HEADER,
-        })?;
+        output::result(header)?;
     }
     let precision = args.precision.unwrap_or(Precision::F32);
     for shape in shapes {
         for &name in &names {
-            let bench = Bench {
+            measure(&Bench {
                 args,
                 shape: name_of(shape),
                 sizes: sizes(args, shape)?,
                 name,
                 device: name.of_process(group).open_for(precision)?,
                 group: group.collective(),
-            };
-            match args.what {
-                Measured::Generate => generate::run(&bench)?,
-                Measured::Train => train::run(&bench)?,
-            }
+            })?;
         }
     }
     Ok(())

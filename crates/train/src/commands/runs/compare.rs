@@ -154,9 +154,13 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
         let nearest = nearest.as_ref().filter(|_| run.is_of_texts());
         nearest.map(|nearest| nearest.name).into()
     });
-    let presets: Vec<Value> = presets.collect();
-    if presets.iter().any(|preset| *preset != presets[0]) {
-        settings.insert(0, setting("preset", presets));
+    let folder = |run: &&RunData| run.config["data"]["pretrained"]["folder"].clone();
+    let folders = first.iter().map(folder);
+    let rows: [(_, Vec<Value>); 2] = [("from", folders.collect()), ("preset", presets.collect())];
+    for (path, values) in rows {
+        if values.iter().any(|value| *value != values[0]) {
+            settings.insert(0, setting(path, values));
+        }
     }
     Comparison {
         settings,

@@ -9,7 +9,6 @@ use transformer::weights::WeightsError;
 /// Converts an error about a file of weights. If a flag or a command can help, the message names
 /// it.
 pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
-    let error = error.without_path();
     let missing = format!("; name a file of weights, or a folder {DOWNLOADED}");
     let hint = match &error {
         WeightsError::Heads => "; say it with --heads",

@@ -33,7 +33,7 @@ pub struct InspectArgs {
 ///
 /// A file that cannot be read, or a flag that names something that the file does not have.
 pub fn run(args: &InspectArgs) -> Result<()> {
-    let unfit = |error| wrong(&args.file, error);
+    let unfit = |error: WeightsError| wrong(&args.file, error.without_path());
     let file = WeightsFile::open(&args.file).map_err(unfit)?;
     let (known, several) = match weights::recognise(&file, &args.names.options()) {
         Ok(recognised) => (Some(recognised), None),

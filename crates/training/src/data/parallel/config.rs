@@ -236,10 +236,18 @@ impl TextConfig {
                 }
             }
         }
-        let sizes = self.tokenizer.vocab_size;
-        let is_valid = !self.tokenizer.joint || sizes.source == sizes.target;
+        let own = &self.tokenizer;
+        let is_valid = !own.joint || own.vocab_size.source == own.vocab_size.target;
         let expected = "must be one size, since both sides share a vocabulary";
-        UsageError::check(is_valid, TokenizerConfig::vocab_size, sizes, expected)?;
+        UsageError::check(
+            is_valid,
+            TokenizerConfig::vocab_size,
+            own.vocab_size,
+            expected,
+        )?;
+        let is_valid = !own.joint || own.source_file == own.target_file;
+        let expected = "needs the same file for both sides, or none";
+        UsageError::check(is_valid, TokenizerConfig::joint, true, expected)?;
         if let Some(fields) = &self.train.fields {
             let is_valid = self.train.has_fields() || self.valid.has_fields();
             let expected = "needs a file of JSON Lines, whose name ends with .jsonl";

@@ -20,9 +20,8 @@ use crate::notes;
 const HASH: &str = "sha256";
 
 /// Returns the tokenisers of a new run. A tokeniser is read from the folder of the pretrained model
-/// or from the file that the settings name. If they name neither, or only one file for a joint
-/// tokeniser, the tokeniser is read from the folder `caches`, or trained on the training corpus if
-/// that folder lacks it.
+/// or from the file that the settings name. If they name neither, the tokeniser is read from the folder
+/// `caches`, or trained on the training corpus if that folder lacks it.
 ///
 /// `fingerprints` identify the files of the training corpus. Pairs in `held_out` are not trained
 /// on.
@@ -44,7 +43,7 @@ pub(super) fn read_or_train(
     let (source, target) = (&own.source_file, &own.target_file);
     Ok(match (source, target) {
         (Some(file), Some(other)) if file == other => Sides::both(get(source, Texts::Both)?),
-        (None, _) | (_, None) if own.joint => Sides::both(get(&None, Texts::Both)?),
+        (None, None) if own.joint => Sides::both(get(&None, Texts::Both)?),
         _ => Sides::new(get(source, Texts::Sources)?, get(target, Texts::Targets)?),
     })
 }

@@ -45,6 +45,7 @@ use crate::choice::Choice;
 use crate::config::{
     Activation, NormKind, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
 };
+use crate::error::ConfigError;
 
 /// All that is known of a family of models.
 #[derive(Clone, Copy)]
@@ -206,10 +207,24 @@ impl Layout {
     /// use transformer::weights::Layout;
     /// use transformer::{NormKind, TransformerConfig};
     ///
-    /// let t5 = Layout::T5.choices(TransformerConfig::new(1000, 1000).with_d_model(128));
+    /// let t5 = Layout::T5.choices(TransformerConfig::new(1000, 1000).with_d_model(128))?;
     /// assert_eq!((t5.norm, t5.d_model), (NormKind::Rms, 128));
+    /// # Ok::<(), transformer::ConfigError>(())
     /// ```
-    pub fn choices(self, config: TransformerConfig) -> TransformerConfig {
+    ///
+    /// # Errors
+    ///
+    /// The models of the layout have a single stack, or an encoder of vectors.
+    pub fn choices(self, config: TransformerConfig) -> Result<TransformerConfig, ConfigError> {
+        let family = self.family();
+        if family.contents == Contents::Model && family.vectors_of.is_none() {
+            return Ok(self.usual(config));
+        }
+        let expected = "the layout of whole models of text, such as t5";
+        Err(ConfigError::new("family", self, expected))
+    }
+
+    fn usual(self, config: TransformerConfig) -> TransformerConfig {
         let usual = (self.family().usual)(config.target_vocab_size);
         TransformerConfig {
             activation: usual.activation,
@@ -241,7 +256,8 @@ impl Layout {
     ///
     /// let config = TransformerConfig::new(20, 20);
     /// assert_eq!(Layout::of_hugging_face(&config), None);
-    /// assert_eq!(Layout::of_hugging_face(&Layout::T5.choices(config)), Some(Layout::T5));
+    /// assert_eq!(Layout::of_hugging_face(&Layout::T5.choices(config)?), Some(Layout::T5));
+    /// # Ok::<(), transformer::ConfigError>(())
     /// ```
     pub fn of_hugging_face(config: &TransformerConfig) -> Option<Self> {
         Self::ALL.iter().copied().find(|layout| {
@@ -362,7 +378,7 @@ mod tests {
     fn a_layout_represents_the_choices_of_its_models() {
         let config = TransformerConfig::new(20, 20).with_final_norm(false);
         for &layout in Layout::ALL {
-            let config = layout.choices(config.clone());
+            let config = layout.usual(config.clone());
             let contents = layout.family().contents;
             let stacks = layout.family().stacks(&config);
             let unsupported = layout.unsupported(&stacks, contents);
