@@ -94,6 +94,10 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let status = read_status(run).ok();
     let was_imported = status.as_ref().map(|it| it.status) == Some(Status::Imported);
     let (files, given) = if is_new && folder.ended_at().is_none() && !was_imported {
+        if let Some(step) = status.map(|it| it.step).filter(|step| *step > 0) {
+            let what = format!("has lost the one of step {step}: put it back, or begin a new run");
+            return Err(unusable(checkpoints.folder(), what).into());
+        }
         // The previous process ended before it wrote the first checkpoint.
         output::note("the run has no checkpoint yet: it begins again");
         (None, begin_with(&mut config, None)?)

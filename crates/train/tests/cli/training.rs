@@ -153,6 +153,12 @@ fn a_run_killed_before_its_first_checkpoint_starts_again() {
     rejected(&folder, "resume run", &["has no checkpoint step-N"]);
     assert_eq!(losses(&run).len(), 13);
     std::fs::remove_file(run.join("summary.json")).unwrap();
+    // One that had a checkpoint does not, either.
+    rejected(&folder, "resume run", &["has lost the one of step 12"]);
+    assert_eq!(losses(&run).len(), 13);
+    let mut status = json(&run.join("status.json"));
+    status["step"] = 0.into();
+    std::fs::write(run.join("status.json"), status.to_string()).unwrap();
     let notes = notes(&output(&folder, "resume run"));
     assert_has(&notes, &["has no checkpoint yet"]);
     assert!(everything(&run, 12) == whole);

@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::cache_folder::{self, PAIRS};
+use super::fingerprints::check_unchanged;
 use super::{Corpus, CorpusStats, Pair, ReadOptions, Tokenizer};
 use crate::data::UnknownCounts;
 use crate::files::{Checksum, hex, key, open_regular, read_regular, sha256, write_json};
@@ -87,7 +88,10 @@ impl TokenCache {
         });
         let name = format!("{PAIRS}{}", key(&origin));
         let open = |path: &Path| Self::open(path, &origin);
-        let make = |path: &Path| make(path, &origin, corpus, options, tokenizers);
+        let make = |path: &Path| {
+            make(path, &origin, corpus, options, tokenizers)?;
+            Ok(check_unchanged(corpus, files)?)
+        };
         cache_folder::open_or_make(caches, &name, open, make)
     }
 

@@ -79,6 +79,17 @@ pub(super) fn fingerprints(corpus: &Corpus) -> Result<Vec<String>, UsageError> {
     corpus.files().map(fingerprint).collect()
 }
 
+/// Checks that a corpus, which was read, is still the one with these fingerprints.
+pub(super) fn check_unchanged(corpus: &Corpus, files: &[String]) -> Result<(), UsageError> {
+    if fingerprints(corpus)? == files {
+        return Ok(());
+    }
+    Err(wrong(
+        &corpus.source,
+        "was changed while it was read, or the file of targets was",
+    ))
+}
+
 /// Reads a whole file of a corpus, and returns the SHA-256 of its lines in hexadecimal digits, which
 /// is the same if the file is compressed.
 fn fingerprint(path: &Path) -> Result<String, UsageError> {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 
 use super::cache::FORMAT;
 use super::cache_folder::{self, TOKENIZER};
+use super::fingerprints::check_unchanged;
 use super::held_out::HeldOut;
 use super::tokenizer::config::{Texts, TokenizerConfig};
 use super::tokenizer::{JOINT, PretrainedTokenizer};
@@ -88,6 +89,7 @@ fn cached_or_trained(
     };
     cache_folder::open_or_make(caches, &name, open, |folder| {
         let tokenizer = train(config, held_out, texts)?;
+        check_unchanged(&config.train, fingerprints)?;
         let hash = format!("{}\n", tokenizer.sha256);
         for (name, bytes) in [(JOINT, &tokenizer.json[..]), (HASH, hash.as_bytes())] {
             let path = folder.join(name);
