@@ -103,12 +103,6 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         (None, begin_with(&mut config, None)?)
     } else {
         let (step, files) = checkpoint::newest(&checkpoints)?;
-        let last = status.map_or(step, |it| it.step);
-        let lost = checkpoints.path(last);
-        if last > step && !lost.exists() {
-            let what = format!("is missing: the run goes on from step {step}");
-            output::warn(&format!("{} {what}", lost.display()));
-        }
         let end = checkpoint::read_state(&files)?.end_reason;
         let end = end.filter(|_| folder.ended_at() == Some(step));
         check_steps(args, config.optimization.steps, step, end)?;

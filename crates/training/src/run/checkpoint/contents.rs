@@ -17,6 +17,7 @@ use crate::error::UsageError;
 use crate::notes;
 use crate::run::layout::{CONFIG, SUMMARY, read_json_if_any, unusable};
 use crate::run::state::TrainingState;
+use crate::run::status::read_status;
 use crate::setting::value_at;
 
 /// File of the parameters, in safetensors format.
@@ -32,7 +33,7 @@ pub const OPTIMIZER: &str = "optimizer.safetensors";
 pub const STATE: &str = "state.json";
 
 /// Reads the newest undamaged checkpoint, and returns its step and its files. Warns about newer
-/// checkpoints that are damaged.
+/// checkpoints that are damaged, or missing.
 ///
 /// # Errors
 ///
@@ -45,7 +46,19 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
             "{damaged}; the newest undamaged one is of step {step}"
         ));
     }
+    let last = read_status(folder_of_run(checkpoints)).map_or(step, |it| it.step);
+    let lost = checkpoints.path(last);
+    if last > step && !lost.exists() {
+        let lost = lost.display();
+        notes::warn(&format!(
+            "{lost} is missing; the newest one is of step {step}"
+        ));
+    }
     Ok((step, files))
+}
+
+fn folder_of_run(checkpoints: &Checkpoints) -> &Path {
+    checkpoints.folder().parent().unwrap_or(Path::new(""))
 }
 
 /// Reads the checkpoint that is the [run's model](TrainingState::model_step), and returns its step
@@ -57,7 +70,7 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
 pub fn of_model(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
     let (last, files) = newest(checkpoints)?;
     // A run that has ended says which model was tested.
-    let run = checkpoints.folder().parent().unwrap_or(Path::new(""));
+    let run = folder_of_run(checkpoints);
     let summary: Value = read_json_if_any(&run.join(SUMMARY)).unwrap_or_default();
     let step = match summary["model_step"].as_u64() {
         Some(tested) => tested as usize,
