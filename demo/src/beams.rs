@@ -5,7 +5,7 @@ use serde::Serialize;
 use training::evaluation::generate_config;
 use training::run::checkpoint::TrainedRun;
 use training::run::single_file;
-use transformer::generate::{GenerateConfig, LengthPenalty, Method};
+use transformer::generate::{LengthPenalty, Method};
 use transformer::inspect::top_k;
 
 use crate::maps::Maps;
