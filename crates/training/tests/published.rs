@@ -23,6 +23,9 @@ struct Expected {
     target_language: Option<String>,
     lines: Vec<String>,
     sources: Vec<Vec<u32>>,
+    /// Ids of the lines as targets, for some folders.
+    #[serde(default)]
+    targets: Vec<Vec<u32>>,
     outputs: Vec<String>,
 }
 
@@ -62,6 +65,10 @@ fn ids_and_outputs_are_those_of_transformers() {
         for (line, ids) in expected.lines.iter().zip(&expected.sources) {
             let found = codec.encode_source(line).unwrap();
             assert_eq!(found, *ids, "{name}: {line:?}");
+        }
+        for (line, ids) in expected.lines.iter().zip(&expected.targets) {
+            let found = codec.encode_target(line).unwrap();
+            assert_eq!(found, ids[..ids.len() - 1], "{name}: {line:?}");
         }
         let mut search = run.dataset.search_config();
         search.method = Method::Greedy;
@@ -189,7 +196,7 @@ fn fields_mean_what_they_mean_to_transformers_or_are_rejected() {
 
 #[test]
 fn tokenisers_of_several_files_survive_a_run_and_an_export() {
-    for name in ["marian", "m2m_100"] {
+    for name in ["marian", "marian_two", "m2m_100"] {
         let expected = &expected()[name];
         let run = open(&fixtures().join(name), expected)
             .run(&Device::flex())
@@ -228,10 +235,12 @@ fn tokenisers_of_several_files_survive_a_run_and_an_export() {
                 );
             }
         }
-        let read = |folder: &Path| -> serde_json::Value {
-            serde_json::from_slice(&fs::read(folder.join("vocab.json")).unwrap()).unwrap()
-        };
-        assert_eq!(read(folder.path()), read(&fixtures().join(name)));
+        for file in ["vocab.json", "target_vocab.json"] {
+            let read = |folder: &Path| -> Option<Value> {
+                Some(serde_json::from_slice(&fs::read(folder.join(file)).ok()?).unwrap())
+            };
+            assert_eq!(read(folder.path()), read(&fixtures().join(name)), "{name}");
+        }
     }
 }
 
@@ -265,7 +274,7 @@ fn damaged_files_are_named() {
         (
             "tokenizer_config.json",
             b"{\"separate_vocabs\": true}",
-            "separate_vocabs is true, but only false is supported",
+            "separate_vocabs is true, but there is no target_vocab.json",
         ),
     ] {
         let error = with(file, bytes);

@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde::{Deserialize, Serialize};
 
-/// Reads the ids of tokens. A plain map would keep the last id of a repeated token.
-pub(super) fn vocabulary<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<BTreeMap<String, u32>, D::Error> {
-    deserializer.deserialize_map(VocabularyVisitor)
+/// The ids of tokens. Reading a plain map would keep the last id of a repeated token.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(super) struct Ids(pub BTreeMap<String, u32>);
+
+impl<'de> Deserialize<'de> for Ids {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(VocabularyVisitor).map(Self)
+    }
 }
 
 struct VocabularyVisitor;

@@ -12,13 +12,16 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{CONFIG, LISTS, SPECIAL, listed, read, read_json, unique};
+use super::unique::Ids;
+use super::{CONFIG, LISTS, SPECIAL, listed, read, read_json};
 use crate::SentencePiece;
 
 /// The first bytes of a packed file.
 const MARK: &[u8] = b"{\"sentencepiece\"";
 
 const VOCAB: &str = "vocab.json";
+/// The vocabulary of the targets of a Marian model with `separate_vocabs`.
+const TARGET_VOCAB: &str = "target_vocab.json";
 /// The file of M2M100, for both sides.
 const BOTH: &str = "sentencepiece.bpe.model";
 /// The files of Marian, one a side.
@@ -55,8 +58,9 @@ struct Packed {
     source: String,
     /// The file of targets, if it is another one.
     target: Option<String>,
-    #[serde(deserialize_with = "unique::vocabulary")]
-    vocab: BTreeMap<String, u32>,
+    vocab: Ids,
+    /// The vocabulary of targets, if it is another one.
+    target_vocab: Option<Ids>,
     /// Language of sources, such as `en`, if the model has several.
     source_language: Option<String>,
     /// Tokens that the folder lists as special, besides those that the class has: outputs omit them.
@@ -89,27 +93,40 @@ pub(super) fn packed(folder: &Path) -> Result<Option<(Vec<u8>, PieceTokenizer)>,
     };
     let plain = |name: &str| read_json(&folder.join(name)).map_err(|what| of(name, &what));
     let (config, special): (Value, Value) = (plain(CONFIG)?, plain(SPECIAL)?);
-    let refused = match class {
-        Class::Marian => ("separate_vocabs", Value::Bool(false)),
-        Class::M2m100 => ("language_codes", "m2m100".into()),
-    };
-    for (name, expected) in [refused, ("sp_model_kwargs", json!({}))] {
+    let mut expected = vec![("sp_model_kwargs", json!({}))];
+    if class == Class::M2m100 {
+        expected.push(("language_codes", "m2m100".into()));
+    }
+    for (name, expected) in expected {
         let value = &config[name];
         if !value.is_null() && *value != expected {
             let what = format!("{name} is {value}, but only {expected} is supported");
             return Err(of(CONFIG, &what));
         }
     }
-    let vocab = file(VOCAB)?;
-    let mut vocab = serde_json::Deserializer::from_slice(&vocab);
-    let vocab = unique::vocabulary(&mut vocab).and_then(|ids| vocab.end().map(|()| ids));
-    let vocab = vocab.map_err(|error| of(VOCAB, &error))?;
+    let vocabulary = |name: &str| {
+        let ids = serde_json::from_slice::<Ids>(&file(name)?);
+        ids.map_err(|error| of(name, &error))
+    };
+    let separate = match &config["separate_vocabs"] {
+        Value::Bool(true) if class == Class::Marian && !has(TARGET_VOCAB) => {
+            let what = format!("separate_vocabs is true, but there is no {TARGET_VOCAB}");
+            return Err(of(CONFIG, &what));
+        }
+        Value::Bool(is_separate) => *is_separate && class == Class::Marian,
+        Value::Null => false,
+        other => {
+            let what = format!("separate_vocabs is {other}, but it must be true or false");
+            return Err(of(CONFIG, &what));
+        }
+    };
     let language = config["src_lang"].as_str().unwrap_or("en");
     let packed = Packed {
         sentencepiece: class,
         source: model(source)?,
         target: target.map(model).transpose()?,
-        vocab,
+        vocab: vocabulary(VOCAB)?,
+        target_vocab: separate.then(|| vocabulary(TARGET_VOCAB)).transpose()?,
         source_language: (class == Class::M2m100).then(|| language.into()),
         special: [&config, &special]
             .into_iter()
@@ -140,7 +157,12 @@ pub fn unpacked(json: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
         Class::Marian => {
             config["tokenizer_class"] = "MarianTokenizer".into();
             let target = decode(file.target.as_ref()?)?;
-            vec![(SOURCE, decode(&file.source)?), (TARGET, target)]
+            let mut files = vec![(SOURCE, decode(&file.source)?), (TARGET, target)];
+            if let Some(ids) = &file.target_vocab {
+                config["separate_vocabs"] = true.into();
+                files.push((TARGET_VOCAB, plain(&json!(ids))));
+            }
+            files
         }
         Class::M2m100 => {
             config["tokenizer_class"] = "M2M100Tokenizer".into();
@@ -160,14 +182,33 @@ pub struct PieceTokenizer {
     source: Arc<SentencePiece>,
     target: Arc<SentencePiece>,
     side: Side,
-    ids: Arc<HashMap<String, u32>>,
-    names: Arc<HashMap<u32, String>>,
+    source_vocabulary: Arc<Vocabulary>,
+    target_vocabulary: Arc<Vocabulary>,
     special: Arc<HashSet<u32>>,
     unk_id: u32,
     eos_id: u32,
     /// Token before every source, if the model has several languages.
     language: Option<u32>,
     clean_up: bool,
+}
+
+/// The ids of tokens, both ways.
+struct Vocabulary {
+    ids: HashMap<String, u32>,
+    names: HashMap<u32, String>,
+}
+
+impl Vocabulary {
+    /// Returns the vocabulary of a file; an error if two tokens have one id.
+    fn new(ids: Ids, file: &str) -> Result<Self, String> {
+        let ids: HashMap<String, u32> = ids.0.into_iter().collect();
+        let names: HashMap<u32, String> =
+            ids.iter().map(|(name, &id)| (id, name.clone())).collect();
+        if names.len() != ids.len() {
+            return Err(format!("{file} has two tokens with one id"));
+        }
+        Ok(Self { ids, names })
+    }
 }
 
 impl PieceTokenizer {
@@ -195,8 +236,8 @@ impl PieceTokenizer {
             Some(target) => model(target)?,
             None => source.clone(),
         };
-        let mut ids: HashMap<String, u32> = file.vocab.into_iter().collect();
-        let id = |ids: &HashMap<String, u32>, token: &str| {
+        let mut ids = file.vocab.0;
+        let id = |ids: &BTreeMap<String, u32>, token: &str| {
             let found = ids.get(token).copied();
             found.ok_or_else(|| format!("{VOCAB} has no token {token}"))
         };
@@ -213,18 +254,28 @@ impl PieceTokenizer {
             language = Some(id(&ids, &name)?);
         }
         special.extend(file.special.iter().filter_map(|token| ids.get(token)));
-        let names: HashMap<u32, String> =
-            ids.iter().map(|(name, &id)| (id, name.clone())).collect();
-        if names.len() != ids.len() {
-            return Err(format!("{VOCAB} has two tokens with one id"));
-        }
+        let target_vocabulary = match file.target_vocab {
+            Some(target) => {
+                // `config.json` has one id for both sides.
+                for token in ["<unk>", "</s>", "<pad>"] {
+                    if ids.get(token) != target.0.get(token) {
+                        return Err(format!(
+                            "{TARGET_VOCAB} and {VOCAB} have different ids of {token}"
+                        ));
+                    }
+                }
+                Some(Arc::new(Vocabulary::new(target, TARGET_VOCAB)?))
+            }
+            None => None,
+        };
+        let source_vocabulary = Arc::new(Vocabulary::new(Ids(ids), VOCAB)?);
         Ok(Self {
             class: file.sentencepiece,
             source,
             target,
             side: Side::Source,
-            ids: ids.into(),
-            names: names.into(),
+            target_vocabulary: target_vocabulary.unwrap_or_else(|| source_vocabulary.clone()),
+            source_vocabulary,
             special: special.into(),
             unk_id,
             eos_id,
@@ -254,7 +305,7 @@ impl PieceTokenizer {
             Side::Target => &self.target,
             Side::Source => &self.source,
         };
-        let own = |token: &str| self.ids.get(token).copied().unwrap_or(self.unk_id);
+        let own = |token: &str| self.id(token).unwrap_or(self.unk_id);
         let mut ids: Vec<u32> = (!code.is_empty()).then(|| own(code)).into_iter().collect();
         ids.extend(model.encode(rest).iter().map(|piece| own(&piece.text)));
         let mut is_special = vec![false; ids.len()];
@@ -269,14 +320,26 @@ impl PieceTokenizer {
         (ids, is_special)
     }
 
-    /// Returns the text of tokens. As in the library `transformers`, Marian's models of sources
-    /// decode targets, too.
+    fn vocabulary(&self) -> &Vocabulary {
+        match self.side {
+            Side::Source => &self.source_vocabulary,
+            Side::Target => &self.target_vocabulary,
+        }
+    }
+
+    /// Returns the text of tokens. As in the library `transformers`, Marian's model of sources
+    /// decodes targets, too, if both sides have one vocabulary.
     pub fn decode(&self, ids: &[u32], skips_special: bool) -> String {
         let shown = ids
             .iter()
             .filter(|id| !skips_special || !self.special.contains(id));
         let names: Vec<&str> = shown.filter_map(|&id| self.token(id)).collect();
-        let text = self.source.decode_pieces(&names).replace('▁', " ");
+        let is_joint = Arc::ptr_eq(&self.source_vocabulary, &self.target_vocabulary);
+        let model = match self.side {
+            Side::Target if !is_joint => &self.target,
+            _ => &self.source,
+        };
+        let text = model.decode_pieces(&names).replace('▁', " ");
         let text = text.trim();
         if self.clean_up {
             cleaned(text)
@@ -287,12 +350,12 @@ impl PieceTokenizer {
 
     /// Returns the name of a token.
     pub fn token(&self, id: u32) -> Option<&str> {
-        self.names.get(&id).map(String::as_str)
+        self.vocabulary().names.get(&id).map(String::as_str)
     }
 
     /// Returns the id of a token.
     pub fn id(&self, token: &str) -> Option<u32> {
-        self.ids.get(token).copied()
+        self.vocabulary().ids.get(token).copied()
     }
 
     /// Returns whether [`decode`](Self::decode) may skip a token.
@@ -302,7 +365,8 @@ impl PieceTokenizer {
 
     /// Returns all tokens with their ids, in any order.
     pub fn tokens(&self) -> impl Iterator<Item = (String, u32)> {
-        self.ids.iter().map(|(token, &id)| (token.clone(), id))
+        let ids = self.vocabulary().ids.iter();
+        ids.map(|(token, &id)| (token.clone(), id))
     }
 }
 

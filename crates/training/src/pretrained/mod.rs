@@ -128,7 +128,8 @@ impl PretrainedModel {
             let id = id.filter(|_| id != model.search.bos_id);
             model.search.prefix = id.into_iter().collect();
         }
-        let mut text = TextConfig::new(model.vocab_size, BATCH_TOKENS);
+        let mut text = TextConfig::new(model.vocab_size.target, BATCH_TOKENS);
+        text.tokenizer.vocab_size = model.vocab_size;
         // Texts may be as long as the model allows.
         text.max_length = Sides::both(model.max_tokens);
         text.pretrained = Some(model);
@@ -199,7 +200,7 @@ fn settings(
         folder: std::path::absolute(folder)
             .map_err(|error| wrong(format!("has no absolute path ({error})")))?,
         sha256: None,
-        vocab_size: model.target_vocab_size,
+        vocab_size: Sides::new(model.source_vocab_size, model.target_vocab_size),
         max_tokens,
         pad_id: model.pad_id,
         source_language: languages.source.clone(),

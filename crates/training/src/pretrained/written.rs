@@ -14,7 +14,7 @@ use crate::files::write_whole;
 
 /// Files that readers of a folder take beside `config.json`, or instead of `tokenizer.json` and
 /// `model.safetensors`.
-const READ: [&str; 12] = [
+const READ: [&str; 13] = [
     "added_tokens.json",
     "merges.txt",
     "model.safetensors.index.json",
@@ -24,6 +24,7 @@ const READ: [&str; 12] = [
     "special_tokens_map.json",
     "spiece.model",
     "target.spm",
+    "target_vocab.json",
     "tokenizer.json",
     "tokenizer_config.json",
     "vocab.json",

@@ -13,7 +13,7 @@ use super::layout::Layout;
 use super::parameters::Parameters;
 use super::rule::Kind;
 use super::stacks::Stacks;
-use super::tying::transposed;
+use super::tying::{SOURCE_TABLE, transposed};
 use crate::config::Positions;
 use crate::position::sinusoidal;
 
@@ -89,6 +89,10 @@ pub fn export(
                 let shape = rule.their_shape(&table.shape().to_vec());
                 all.insert(name.into(), (shape, table.iter::<f32>().collect()));
             }
+            continue;
+        }
+        // The table of one stack alone has only the name that it has in the stack.
+        if name.ends_with("shared.weight") && parameters.contains_key(SOURCE_TABLE) {
             continue;
         }
         let own = parameters.get(&rule.ours);
@@ -176,7 +180,7 @@ fn shared(parameters: &Parameters) -> Parameters {
     let mut all = Parameters::new();
     if let Some(table) = parameters.get("decoder.input.embedding.weight") {
         all.insert("decoder.generator.weight".into(), transposed(table));
-        all.insert("encoder.input.embedding.weight".into(), table.clone());
+        all.insert(SOURCE_TABLE.into(), table.clone());
     }
     all
 }

@@ -11,6 +11,8 @@ pub(super) type Described = (ImportOptions, Sizes);
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     pub vocab_size: usize,
+    /// Size of the target vocabulary; `None` if it is the same one.
+    pub target_vocab_size: Option<usize>,
     pub d_model: usize,
     /// Inner width of the feed-forward networks, or of those of the decoder.
     pub d_ff: usize,
@@ -35,7 +37,7 @@ impl Sizes {
         &self,
         stacks: &Stacks,
         others: &Parameters,
-    ) -> [(&'static str, usize, usize); 12] {
+    ) -> [(&'static str, usize, usize); 13] {
         let config = stacks.nearest();
         let convolution = others.get("encoder.conv1.weight");
         let mel_bins = convolution.map_or(0, |weight| weight.shape()[1]);
@@ -49,10 +51,16 @@ impl Sizes {
             ],
             None => [config.d_ff, config.max_len],
         };
+        let target_vocab_size = self.target_vocab_size.unwrap_or(self.vocab_size);
         let max_lens = self.max_lens.unwrap_or([source_len, config.max_len]);
         [
             ("relative_buckets", config.relative_buckets, buckets),
-            ("vocab_size", config.target_vocab_size, self.vocab_size),
+            ("vocab_size", config.source_vocab_size, self.vocab_size),
+            (
+                "decoder_vocab_size",
+                config.target_vocab_size,
+                target_vocab_size,
+            ),
             ("d_model", config.d_model, self.d_model),
             ("d_ff", config.d_ff, self.d_ff),
             (

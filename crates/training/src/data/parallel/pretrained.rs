@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use transformer::generate::GenerateDefaults;
 
+use crate::data::Sides;
 use crate::setting::{computed, declarations, text};
 
 /// Default `batch_tokens` of a run that fine-tunes a pretrained model.
@@ -19,8 +20,8 @@ pub struct PretrainedConfig {
     pub folder: PathBuf,
     /// Hash of the model's parameters; `None` before training begins.
     pub sha256: Option<String>,
-    /// Size of the model's vocabulary, which may be larger than that of its tokeniser.
-    pub vocab_size: usize,
+    /// Size of the model's vocabularies, which may be larger than those of its tokeniser.
+    pub vocab_size: Sides<usize>,
     /// Maximum number of tokens of a sequence that the model accepts, special tokens included.
     pub max_tokens: usize,
     /// Id of the padding token.
@@ -42,8 +43,8 @@ declarations! {
         folder: PathBuf, text();
         /// Hash of the model's parameters.
         sha256: Option<String>, computed();
-        /// Size of the model's vocabulary.
-        vocab_size: usize, computed();
+        /// Size of the model's vocabularies.
+        vocab_size: Sides<usize>, computed();
         /// Maximum number of tokens of a sequence.
         max_tokens: usize, computed();
         /// Id of the padding token.

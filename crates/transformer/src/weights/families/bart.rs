@@ -171,7 +171,7 @@ pub(super) fn write(stacks: &Stacks, model_type: &str, class: &str) -> Value {
         "model_type": model_type,
         "architectures": [class],
         "is_encoder_decoder": true,
-        "vocab_size": config.target_vocab_size,
+        "vocab_size": config.source_vocab_size,
         "d_model": config.d_model,
         "encoder_layers": config.n_encoder_layers,
         "decoder_layers": config.n_decoder_layers,

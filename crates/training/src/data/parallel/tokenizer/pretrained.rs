@@ -9,6 +9,7 @@ use super::engine::Engine;
 use super::template::{Language, Template, no_language};
 use super::{JOINT, PAD, Tokenizer, UNK, read_json};
 use crate::contain::contain;
+use crate::data::Sides;
 use crate::data::parallel::pretrained::PretrainedConfig;
 use crate::error::UsageError;
 use crate::files::sha256;
@@ -33,8 +34,11 @@ impl Tokenizer {
         };
         let what = "cannot end texts: the model has no eos_token_id";
         let end_id = model.search.eos_id.ok_or_else(|| wrong(what.into()))?;
-        let size = model.vocab_size;
-        if let Some(id) = parsed.largest_id.filter(|&id| id as usize >= size) {
+        let (size, largest_id) = match side {
+            Side::Source => (model.vocab_size.source, parsed.largest_ids.source),
+            Side::Target => (model.vocab_size.target, parsed.largest_ids.target),
+        };
+        if let Some(id) = largest_id.filter(|&id| id as usize >= size) {
             let what = format!("has the token id {id}, but the model has {size} tokens");
             return Err(wrong(what));
         }
@@ -88,7 +92,7 @@ pub struct PretrainedTokenizer {
     path: PathBuf,
     inner: Arc<Engine>,
     /// Largest id of a token that a text may have; `None` if there are no such tokens.
-    largest_id: Option<u32>,
+    largest_ids: Sides<Option<u32>>,
     /// SHA-256 of the file, in hexadecimal digits.
     pub sha256: String,
     json: Arc<[u8]>,
@@ -112,12 +116,21 @@ impl PretrainedTokenizer {
         let unfit = |path: &Path, what| UsageError::new("tokeniser", path.display(), what);
         let json = json.map_err(|FolderError { path, what }| unfit(&path, what))?;
         let inner = Engine::parse(&json).map_err(|what| unfit(&path, what))?;
-        // The largest id is found here, before the caller reads the weights of the model, so that
+        // The largest ids are found here, before the caller reads the weights of the model, so that
         // this copy of the vocabulary and the weights are not in memory together.
-        let tokens = inner.tokens().into_iter().map(|(_, id)| id);
-        let largest_id = tokens.filter(|&id| !inner.is_special(id)).max();
+        let largest_id = |inner: &Engine| {
+            let tokens = inner.tokens().into_iter().map(|(_, id)| id);
+            tokens.filter(|&id| !inner.is_special(id)).max()
+        };
+        let largest_ids = match &inner {
+            Engine::Library(_) => Sides::both(largest_id(&inner)),
+            Engine::Pieces(pieces) => {
+                let of = |side| largest_id(&Engine::Pieces(pieces.of(side)));
+                Sides::new(of(Side::Source), of(Side::Target))
+            }
+        };
         Ok(Self {
-            largest_id,
+            largest_ids,
             inner: inner.into(),
             sha256: sha256(&json),
             json: json.into(),
