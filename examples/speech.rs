@@ -207,6 +207,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut defaults = read_generation(folder, &imported.stacks)?;
     let model = Whisper::new(&imported, &device)?;
+    drop(imported);
     let path = format!("{folder}/tokenizer.json");
     let tokenizer = Tokenizer::from_file(&path).map_err(|error| format!("{path}: {error}"))?;
     if let Some(language) = option("--language=") {
