@@ -82,6 +82,10 @@
 //! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
 //!   backend. `init` of any part and dropout draw from the device's generator, which
 //!   `device.seed(..)` seeds.
+//! - **Half precision**: models that are made or loaded on a device after
+//!   `device.configure(FloatDType::BF16)?`, before its first use in the process, have 16 bits, as do
+//!   their gradients; losses are summed in f32. On flex, f32 is faster, and [`fused::bf16_matmuls`]
+//!   rounds only the inputs of products.
 //! - **Threads**: on flex, a loop of your own over a small model is faster inside
 //!   [`fused::in_pool`], which generation calls itself.
 //! - **Errors**: functions that check settings, token ids or files return a `Result`. Tensors of
