@@ -271,6 +271,8 @@
 //! `Buffer::arbitrary`, which does not clear large buffers.
 
 #![recursion_limit = "256"]
+// Without a backend, what backends share has no use.
+#![cfg_attr(not(any(feature = "flex", feature = "_portable")), allow(dead_code))]
 
 mod backend;
 mod environment;
