@@ -3,7 +3,8 @@
 //!
 //! They are counts, so that a software driver gives those of a GPU. The model has the sizes that
 //! `train bench` calls tiny: 2 layers in each stack. Run it with
-//! `cargo run --release -p examples --features wgpu --example kernels`.
+//! `cargo run --release -p examples --features wgpu --example kernels`. With `operations` as its
+//! argument, it counts those of each operation of `fused` that has a backward pass for GPUs.
 
 #[path = "burn_nn/model.rs"]
 mod model;
@@ -16,9 +17,13 @@ use burn::cubecl::logging::{LaunchObservation, LaunchObserver};
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{AdamConfig, GradientsParams};
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Distribution, Int, Tensor};
+
+use transformer::fused::{Activation, Function};
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
-use transformer::{CrossEntropy, NormPlacement, TransformerConfig, fused};
+use transformer::{
+    AttentionConfig, AttentionMask, CrossEntropy, NormPlacement, TransformerConfig, fused,
+};
 
 use model::Model;
 
@@ -68,9 +73,105 @@ fn training<M: Module>(device: &Device, model: M, loss: impl Fn(&M) -> Tensor<1>
     })
 }
 
+/// Prints the kernels of a forward and a backward pass of each operation, with its own backward pass
+/// and with that of Burn's autodiff.
+fn operations(device: &Device) -> Result<(), Box<dyn Error>> {
+    let [vocab_size, d_model, n_heads, _, d_ff] = SIZES;
+    let rows = BATCH * LENGTH;
+    let random = |shape: [usize; 2]| {
+        Tensor::<2>::random(shape, Distribution::Normal(0.0, 1.0), device).require_grad()
+    };
+    let (x, y, wide) = (
+        random([rows, d_model]),
+        random([rows, d_model]),
+        random([rows, d_ff]),
+    );
+    let [gamma, beta] = [
+        Tensor::<1>::ones([d_model], device),
+        Tensor::zeros([d_model], device),
+    ];
+    let [gamma, beta] = [gamma, beta].map(Tensor::require_grad);
+    let (logits, target) = (
+        random([rows, vocab_size]),
+        Tensor::<1, Int>::arange(0..rows as i64, device) % 13,
+    );
+    let (weight, bias) = (
+        random([d_model, vocab_size]),
+        Tensor::<1>::zeros([vocab_size], device).require_grad(),
+    );
+    let attention = AttentionConfig::new(d_model, n_heads);
+    let own = attention.init_self_attention(device)?;
+    let cross = attention.init_cross_attention(device)?;
+    let states = x.clone().reshape([BATCH, LENGTH, d_model]);
+    let mask = AttentionMask::causal(LENGTH, device);
+    let activation = |function, is_gated| Activation { function, is_gated };
+    let (gelu, swish) = (
+        activation(Function::Gelu, false),
+        activation(Function::Swish, true),
+    );
+    let work: [(&str, &dyn Fn() -> Tensor<1>); 13] = [
+        ("relu", &|| fused::relu(wide.clone(), 0.0).sum()),
+        ("relu and dropout", &|| fused::relu(wide.clone(), 0.1).sum()),
+        ("gelu", &|| fused::activate(wide.clone(), gelu, 0.0).sum()),
+        ("gated swish", &|| {
+            fused::activate(wide.clone(), swish, 0.0).sum()
+        }),
+        ("layer norm", &|| {
+            fused::layer_norm(x.clone(), gamma.clone(), beta.clone(), 1e-5).sum()
+        }),
+        ("residual and dropout", &|| {
+            fused::residual(x.clone(), y.clone(), 0.1).sum()
+        }),
+        ("residual, dropout and norm", &|| {
+            fused::residual_norm(x.clone(), y.clone(), gamma.clone(), beta.clone(), 0.1, 1e-5).sum()
+        }),
+        ("cross-entropy", &|| {
+            fused::cross_entropy(logits.clone(), target.clone(), 0.0)
+                .0
+                .sum()
+        }),
+        ("cross-entropy, smoothed", &|| {
+            fused::cross_entropy(logits.clone(), target.clone(), 0.1)
+                .0
+                .sum()
+        }),
+        ("linear and cross-entropy, in two parts", &|| {
+            let (x, weight) = (x.clone(), weight.clone());
+            let target = target.clone();
+            fused::linear_cross_entropy(x, weight, bias.clone(), target, 0.0, rows / 2)
+                .0
+                .sum()
+        }),
+        ("self-attention", &|| {
+            own.forward(states.clone(), None, None).sum()
+        }),
+        ("self-attention, causal", &|| {
+            own.forward(states.clone(), Some(&mask), None).sum()
+        }),
+        ("cross-attention", &|| {
+            cross.forward(states.clone(), states.clone(), None).sum()
+        }),
+    ];
+    println!("{:44}{:>8}{:>8}", "kernels of", "own", "Burn's");
+    for (name, work) in work {
+        let count = |is_fused| {
+            let _paths = fused::fast_paths(is_fused);
+            launches(device, || drop(work().backward()))
+        };
+        println!("{name:44}{:8}{:8}", count(true), count(false));
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let device = Device::wgpu(Default::default());
     let autodiff = device.clone().autodiff();
+    if std::env::args()
+        .nth(1)
+        .is_some_and(|what| what == "operations")
+    {
+        return operations(&autodiff);
+    }
     let [vocab_size, d_model, n_heads, n_layers, d_ff] = SIZES;
     let ids = Tensor::<1, Int>::arange(0..(BATCH * LENGTH) as i64, &autodiff) % 13 + 3;
     let ids = ids.reshape([BATCH, LENGTH]);
