@@ -2,7 +2,7 @@
 """Times the example `speech` beside CTranslate2, with the same weights of Whisper tiny.en.
 
     python3 -m venv .venv && .venv/bin/pip install ctranslate2 numpy transformers
-    cargo build --release -p examples --example speech
+    cargo build --release --example speech
     .venv/bin/python benches/whisper.py FOLDER HUGGING_FACE FILE.wav...
 
 FOLDER has the model as CTranslate2 converts it, and HUGGING_FACE the same one as transformers saves it;

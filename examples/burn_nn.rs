@@ -5,7 +5,7 @@
 //! program prints the median time of at least five steps after three warm-up steps. It uses the
 //! system's allocator and no label smoothing, because burn-nn is faster that way.
 //!
-//! Run it with `cargo run --release -p examples --example burn_nn -- tiny`. The argument names the
+//! Run it with `cargo run --release --example burn_nn -- tiny`. The argument names the
 //! shapes: `tiny` (the default), `copy` or `base`.
 
 #[path = "burn_nn/model.rs"]

@@ -1,7 +1,7 @@
 //! Trains a model to reverse digits with burn-train: its data loader, metrics, learner and
 //! checkpoints. Then loads the last checkpoint, and generates.
 //!
-//!     cargo run --release -p examples --example burn_train
+//!     cargo run --release --example burn_train
 
 use burn::data::dataloader::{DataLoader, DataLoaderBuilder};
 use burn::data::dataset::InMemDataset;

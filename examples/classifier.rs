@@ -2,7 +2,7 @@
 //! a sequence of vectors with two pulses, and its class says which of them comes first, so that
 //! positions matter.
 //!
-//!     cargo run --release -p examples --example classifier
+//!     cargo run --release --example classifier
 
 use burn::data::dataloader::{DataLoaderBuilder, batcher::Batcher};
 use burn::data::dataset::InMemDataset;

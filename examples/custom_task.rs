@@ -1,7 +1,7 @@
 //! A custom task, trained for a few seconds: the model writes the vowels of a word, and then the
 //! consonants. The vowels may be in any order, and so may the consonants.
 //!
-//!     cargo run --release -p examples --example custom_task
+//!     cargo run --release --example custom_task
 
 use std::error::Error;
 use std::ops::RangeInclusive;

@@ -1,7 +1,7 @@
 //! Runs the decoder alone on a random encoder output, in one pass and step by step. Prints the most
 //! likely next tokens.
 //!
-//!     cargo run --release -p examples --example decoder
+//!     cargo run --release --example decoder
 
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use transformer::inspect::top_k;

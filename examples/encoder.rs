@@ -1,7 +1,7 @@
 //! Runs the encoder alone on token ids. Prints the shapes of the encoder's output (memory) and of
 //! the attention weights, and statistics of the memory.
 //!
-//!     cargo run --release -p examples --example encoder
+//!     cargo run --release --example encoder
 
 use burn::tensor::Device;
 use transformer::inspect::TensorStats;

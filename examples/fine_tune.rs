@@ -3,7 +3,7 @@
 //! a tiny model with random parameters from this project's tests, which learns to copy the first
 //! word of a text.
 //!
-//!     cargo run --release -p examples --example fine_tune -- [FOLDER PAIRS.tsv]
+//!     cargo run --release --example fine_tune -- [FOLDER PAIRS.tsv]
 //!
 //! `train fit --from FOLDER --train PAIRS.tsv` fine-tunes such a model, too, with a dashboard and
 //! an evaluation at the end.

@@ -1,7 +1,7 @@
 //! Builds the whole model at the base size of the paper "Attention Is All You Need". Prints the
 //! number of parameters, and the shapes of inputs and outputs.
 //!
-//!     cargo run --release -p examples --example full_model
+//!     cargo run --release --example full_model
 
 use burn::module::Module;
 use burn::tensor::{Device, Distribution, Int, Tensor};

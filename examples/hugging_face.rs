@@ -4,7 +4,7 @@
 //! Without arguments, the program uses a tiny model with random parameters from this project's
 //! tests.
 //!
-//!     cargo run --release -p examples --example hugging_face -- FOLDER [TEXT ...]
+//!     cargo run --release --example hugging_face -- FOLDER [TEXT ...]
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Runs the input layer, which turns three token ids into three vectors of 512 elements. Each
 //! vector encodes a token and its position.
 //!
-//!     cargo run --release -p examples --example input_layer
+//!     cargo run --release --example input_layer
 
 use burn::tensor::{Device, Int, Tensor};
 use transformer::{AttentionConfig, InputConfig};

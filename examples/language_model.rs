@@ -2,7 +2,7 @@
 //! attention and rotary positions, trained for half a minute on pages of this project's
 //! documentation.
 //!
-//!     cargo run --release -p examples --example language_model
+//!     cargo run --release --example language_model
 
 use std::error::Error;
 

@@ -2,7 +2,7 @@
 //! only on the distance between two positions. `train plot --positional-encoding` plots the
 //! encoding itself.
 //!
-//!     cargo run --release -p examples --example positional_encoding
+//!     cargo run --release --example positional_encoding
 
 use burn::tensor::{Device, Tensor};
 use transformer::position::SinusoidalEncoding;

@@ -1,7 +1,7 @@
 //! Imports the weights of a model that PyTorch saved, compares the model's logits with PyTorch's,
 //! and exports the weights again.
 //!
-//!     cargo run --release -p examples --example pytorch_weights
+//!     cargo run --release --example pytorch_weights
 
 use burn::tensor::{Device, Int, Tensor};
 use transformer::AttentionMask;

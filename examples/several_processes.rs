@@ -1,7 +1,7 @@
 //! One model, trained by several processes. Without a launcher, a single process trains the model,
 //! with the same losses up to rounding.
 //!
-//!     cargo run --release -p examples --example several_processes
+//!     cargo run --release --example several_processes
 //!     cargo build --release -p examples --example several_processes --features mpi
 //!     mpirun -np 2 target/release/examples/several_processes
 

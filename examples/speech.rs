@@ -5,7 +5,7 @@
 //! `tokenizer.json`. The spectrogram and two convolutions stand in this file. Encoder, decoder and
 //! search are those of the crate `transformer`.
 //!
-//!     cargo run --release -p examples --example speech -- FOLDER FILE.wav ...
+//!     cargo run --release --example speech -- FOLDER FILE.wav ...
 //!
 //! `--beam=5` searches with a beam, `--int8` has matrices of 8 bits, `--times` prints times, and
 //! `--language=de` is for multilingual models. Without arguments, a tiny random model hears a sound.

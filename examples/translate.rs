@@ -3,7 +3,7 @@
 //! The example writes text files, trains a model on them, and prints a translation and its
 //! alignment. Nothing has to be downloaded.
 //!
-//!     cargo run --release -p examples --example translate
+//!     cargo run --release --example translate
 
 use std::error::Error;
 use std::fs;
