@@ -35,15 +35,8 @@ struct Fact {
 }
 
 /// Scores that the page shows first, if a run has them.
-const SCORES: [&str; 7] = [
-    "test_bleu",
-    "test_chrf",
-    "test_exact_match",
-    "valid_bleu",
-    "valid_chrf",
-    "valid_exact_match",
-    "valid_loss",
-];
+const SCORES: &str = "test_bleu test_chrf test_exact_match valid_bleu valid_chrf valid_exact_match \
+    valid_loss";
 
 impl RunReport {
     /// Describes a run. `examined` has the outputs and attention weights for some examples, or says
@@ -93,7 +86,7 @@ fn facts(run: &RunData, examples: Option<&Examined>) -> Vec<Fact> {
     };
     let sequences = run.results.get("sequences").and_then(Value::as_u64);
     let sequences = sequences.map(|count| format!("{} sequences", grouped(count)));
-    for name in SCORES {
+    for name in SCORES.split_whitespace() {
         let (split, field) = name.split_once('_').expect("a score has its split");
         let Some(value) = run.metric(name) else {
             continue;

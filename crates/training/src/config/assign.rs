@@ -70,10 +70,11 @@ impl RunConfig {
         serde_json::from_value(config).map_err(|error| wrong(error.to_string()))
     }
 
-    /// Returns the configuration with each of `settings`, `PATH=VALUE`, which must be valid.
-    pub(super) fn with_all(&self, settings: &[&str]) -> Self {
+    /// Returns the configuration with each of `settings`, `PATH=VALUE` with blanks between them, which
+    /// must be valid.
+    pub(super) fn with_all(&self, settings: &str) -> Self {
         let (table, mut config) = (self.table(), self.to_json());
-        for setting in settings {
+        for setting in settings.split_whitespace() {
             let (path, value) = setting.split_once('=').expect("it is PATH=VALUE");
             let setting = find(&table, path).expect("it is a setting");
             let value = setting.read_text(value).expect("it is a valid value");

@@ -9,14 +9,9 @@ use crate::data::parallel::TextConfig;
 use crate::data::{DataConfig, Preset, SYNTHETIC_TASKS};
 
 /// Settings of all presets for texts.
-const OF_TEXTS: &[&str] = &[
-    "model.dropout=0.1",
-    "optimization.epochs=10",
-    "optimization.optimizer.clip_norm=1",
-    "optimization.label_smoothing=0.1",
-    "evaluation.best_by=bleu",
-    "evaluation.validation_size=2000",
-];
+const OF_TEXTS: &str = "model.dropout=0.1 optimization.epochs=10 optimization.optimizer.clip_norm=1 \
+    optimization.label_smoothing=0.1 evaluation.best_by=bleu \
+    evaluation.validation_size=2000";
 
 /// Presets for texts. Small models are for small data sets. Their batches are small, too, so that an
 /// epoch has enough steps. The largest learning rates are 0.0022 for `tiny`, 0.0011 for `small` and
@@ -25,48 +20,27 @@ pub(super) const TEXTS: [Preset; 3] = [
     Preset {
         name: "tiny",
         summary: "Texts, some thousand pairs: d_model 128, 2 layers per side",
-        recipe: &[
-            "data.tokenizer.vocab_size=2000",
-            "data.batch_tokens=512",
-            "model.d_model=128",
-            "model.n_heads=4",
-            "model.n_encoder_layers=2",
-            "model.n_decoder_layers=2",
-            "optimization.schedule.factor=0.35",
-            "optimization.schedule.warmup=200",
-        ],
+        recipe: "data.tokenizer.vocab_size=2000 data.batch_tokens=512 model.d_model=128 \
+            model.n_heads=4 model.n_encoder_layers=2 model.n_decoder_layers=2 \
+            optimization.schedule.factor=0.35 optimization.schedule.warmup=200",
         data: text,
     },
     Preset {
         name: "small",
         summary: "Texts, some ten thousand pairs: d_model 256, 3 layers per side",
-        recipe: &[
-            "data.tokenizer.vocab_size=6000",
-            "data.batch_tokens=2048",
-            "model.d_model=256",
-            "model.n_heads=8",
-            "model.n_encoder_layers=3",
-            "model.n_decoder_layers=3",
-            "model.d_ff=512",
-            "optimization.schedule.factor=0.35",
-            "optimization.schedule.warmup=400",
-        ],
+        recipe: "data.tokenizer.vocab_size=6000 data.batch_tokens=2048 model.d_model=256 \
+            model.n_heads=8 model.n_encoder_layers=3 model.n_decoder_layers=3 \
+            model.d_ff=512 optimization.schedule.factor=0.35 \
+            optimization.schedule.warmup=400",
         data: text,
     },
     Preset {
         name: "base",
         summary: "Texts, many pairs (the paper's): d_model 512, 6 layers per side",
-        recipe: &[
-            "data.tokenizer.vocab_size=16000",
-            "data.batch_tokens=4096",
-            "model.d_model=512",
-            "model.n_heads=8",
-            "model.n_encoder_layers=6",
-            "model.n_decoder_layers=6",
-            "model.d_ff=2048",
-            "optimization.schedule.factor=0.7",
-            "optimization.schedule.warmup=2000",
-        ],
+        recipe: "data.tokenizer.vocab_size=16000 data.batch_tokens=4096 model.d_model=512 \
+            model.n_heads=8 model.n_encoder_layers=6 model.n_decoder_layers=6 \
+            model.d_ff=2048 optimization.schedule.factor=0.7 \
+            optimization.schedule.warmup=2000",
         data: text,
     },
 ];
@@ -85,7 +59,7 @@ impl Preset {
     pub(super) fn config(&self) -> RunConfig {
         let config = RunConfig::of_data((self.data)());
         let is_text = matches!(config.data, DataConfig::Text(_));
-        let common = if is_text { OF_TEXTS } else { &[] };
+        let common = if is_text { OF_TEXTS } else { "" };
         config.with_all(common).with_all(self.recipe)
     }
 }

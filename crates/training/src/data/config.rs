@@ -102,8 +102,8 @@ pub struct Preset {
     pub name: &'static str,
     /// One-line description, such as "The target is the source".
     pub summary: &'static str,
-    /// Settings of the data, the model and the training, as `PATH=VALUE`.
-    pub recipe: &'static [&'static str],
+    /// Settings of the data, the model and the training, as `PATH=VALUE` with blanks between them.
+    pub recipe: &'static str,
     /// Returns the task's default settings.
     pub data: fn() -> DataConfig,
 }
@@ -115,7 +115,7 @@ pub const SYNTHETIC_TASKS: &[Preset] = &[
     Preset {
         name: "copy",
         summary: "The target is the source",
-        recipe: &[],
+        recipe: "",
         data: || DataConfig::Copy(SequenceConfig::DEFAULT),
     },
     Preset {
@@ -124,38 +124,25 @@ pub const SYNTHETIC_TASKS: &[Preset] = &[
         // A model learns sooner to tell learned positions apart than sinusoidal ones. Rotary
         // positions alone cannot distinguish `7` from `7 7`, because attention over any number of
         // equal values returns that value.
-        recipe: &["model.n_heads=4", "model.positions=learned"],
+        recipe: "model.n_heads=4 model.positions=learned",
         data: || DataConfig::Reverse(SequenceConfig::DEFAULT),
     },
     Preset {
         name: "sort",
         summary: "The target has the symbols of the source in increasing order",
-        recipe: &[
-            "data.symbols=16",
-            "data.max_length=12",
-            "model.n_heads=4",
-            "model.n_encoder_layers=2",
-            "model.n_decoder_layers=2",
-            "model.positions=learned",
-            // The model learns last to repeat symbols that occur several times, and needs many
-            // steps for this.
-            "optimization.steps=3000",
-        ],
+        // The model learns last to repeat symbols that occur several times, and needs many
+        // steps for this.
+        recipe: "data.symbols=16 data.max_length=12 model.n_heads=4 model.n_encoder_layers=2 \
+            model.n_decoder_layers=2 model.positions=learned optimization.steps=3000",
         data: || DataConfig::Sort(SequenceConfig::DEFAULT),
     },
     Preset {
         name: "add",
         summary: "The target is the sum of two decimal numbers, digit by digit",
-        recipe: &[
-            "model.n_heads=4",
-            "model.n_encoder_layers=2",
-            "model.n_decoder_layers=2",
-            "model.positions=learned",
-            // The model learns carries over several digits last, and needs many steps for them.
-            "optimization.steps=3000",
-            "optimization.schedule.factor=0.4",
-            "optimization.schedule.warmup=200",
-        ],
+        // The model learns carries over several digits last, and needs many steps for them.
+        recipe: "model.n_heads=4 model.n_encoder_layers=2 model.n_decoder_layers=2 \
+            model.positions=learned optimization.steps=3000 \
+            optimization.schedule.factor=0.4 optimization.schedule.warmup=200",
         data: || DataConfig::Add(AddConfig::DEFAULT),
     },
     Preset {
@@ -163,20 +150,11 @@ pub const SYNTHETIC_TASKS: &[Preset] = &[
         summary: "The copy task of the Annotated Transformer, edition of 2018",
         // Training has 10 epochs of 20 batches with 30 sequences each. After each epoch, 5 batches
         // are evaluated.
-        recipe: &[
-            "model.d_model=512",
-            "model.n_heads=8",
-            "model.n_encoder_layers=2",
-            "model.n_decoder_layers=2",
-            "model.d_ff=2048",
-            "model.dropout=0.1",
-            "optimization.steps=200",
-            "optimization.batch_size=30",
-            "optimization.schedule.kind=noam",
-            "optimization.schedule.warmup=400",
-            "evaluation.every=20",
-            "evaluation.validation_size=150",
-        ],
+        recipe: "model.d_model=512 model.n_heads=8 model.n_encoder_layers=2 \
+            model.n_decoder_layers=2 model.d_ff=2048 model.dropout=0.1 \
+            optimization.steps=200 optimization.batch_size=30 \
+            optimization.schedule.kind=noam optimization.schedule.warmup=400 \
+            evaluation.every=20 evaluation.validation_size=150",
         data: || DataConfig::AnnotatedCopy(AnnotatedConfig::DEFAULT),
     },
 ];

@@ -47,24 +47,13 @@ pub struct RunData {
     pub results: Map<String, Value>,
 }
 
-/// Metrics by which runs are compared, in the order in which they are shown.
-pub const COMPARED: [&str; 15] = [
-    "steps",
-    "model_step",
-    "seconds",
-    "parameters",
-    "tokens_per_second",
-    "train_loss",
-    "valid_loss",
-    "valid_token_accuracy",
-    "valid_exact_match",
-    "valid_bleu",
-    "valid_chrf",
-    "test_token_accuracy",
-    "test_exact_match",
-    "test_bleu",
-    "test_chrf",
-];
+/// Returns the metrics by which runs are compared, in the order in which they are shown.
+pub fn compared_metrics() -> impl Iterator<Item = &'static str> {
+    "steps model_step seconds parameters tokens_per_second train_loss valid_loss \
+        valid_token_accuracy valid_exact_match valid_bleu valid_chrf test_token_accuracy \
+        test_exact_match test_bleu test_chrf"
+        .split_whitespace()
+}
 
 /// Names of the hashes of the training corpus and of the validation pairs, which are the elements
 /// of `data.data` in `config.json`: those of the settings that name the files.
@@ -176,7 +165,7 @@ impl RunData {
         Some(format!("{of}{other}"))
     }
 
-    /// Returns a metric of [`COMPARED`]; `None` if the run does not have it.
+    /// Returns a metric of [`compared_metrics`]; `None` if the run does not have it.
     ///
     /// Scores are those of the run's model. They come from `summary.json`, which says on which split
     /// the model was scored, or from the best evaluation. Parameters and tokens per second are those

@@ -10,7 +10,7 @@ use serde_json::Value;
 use training::config::differences::{Settings, differing};
 use training::config::setting_at;
 use training::data::TASK;
-use training::run::{COMPARED, DATA_HASHES, RunData, Status, seed_groups};
+use training::run::{DATA_HASHES, RunData, Status, compared_metrics, seed_groups};
 use training::setting::Tasks;
 
 use super::shown::{self, shortened};
@@ -250,7 +250,7 @@ fn table(comparison: &Comparison, start: usize, count: usize) -> Table {
     }
     row("", vec![String::new(); range.len()]);
     row("status", groups.iter().map(Group::status).collect());
-    for name in COMPARED {
+    for name in compared_metrics() {
         let has_metric = |group: &Group| group.metrics.contains_key(name);
         if comparison.groups.iter().any(has_metric) {
             let cells = groups.iter().map(|group| {
@@ -278,7 +278,7 @@ impl<'a> Group<'a> {
             runs: runs.iter().map(|run| run.name.as_str()).collect(),
             seeds: runs.iter().map(|run| run.seed()).collect(),
             status: runs.iter().map(|run| run.status.status).collect(),
-            metrics: COMPARED.into_iter().filter_map(spread).collect(),
+            metrics: compared_metrics().filter_map(spread).collect(),
         }
     }
 
@@ -325,7 +325,7 @@ mod tests {
             runs: vec![name],
             seeds: vec![None],
             status: vec![Status::Finished],
-            metrics: COMPARED.map(|name| (name, spread())).into(),
+            metrics: compared_metrics().map(|name| (name, spread())).collect(),
         };
         let comparison = Comparison {
             settings: vec![Setting {

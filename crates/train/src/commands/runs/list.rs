@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use training::config::differences::FINE_TUNING;
 use training::error::UsageError;
 use training::run::layout::CONFIG;
-use training::run::{COMPARED, RunData, rfc3339, run_folders};
+use training::run::{RunData, compared_metrics, rfc3339, run_folders};
 
 use super::shown;
 use crate::args::flags::describe;
@@ -202,7 +202,7 @@ fn record(run: &RunData) -> Value {
     let nearest = run.nearest_preset();
     let nearest = nearest.as_ref();
     let metric = |name| Some((name, run.metric(name)?));
-    let metrics: BTreeMap<&str, f64> = COMPARED.into_iter().filter_map(metric).collect();
+    let metrics: BTreeMap<&str, f64> = compared_metrics().filter_map(metric).collect();
     let best = run.best.map(|best| {
         let field = best.field();
         json!({"metric": field, "value": best.value, "step": best.step})
