@@ -235,12 +235,17 @@ fn tokenisers_of_several_files_survive_a_run_and_an_export() {
                 );
             }
         }
+        let read = |folder: &Path, file: &str| -> Value {
+            let json = fs::read(folder.join(file)).unwrap_or_else(|_| b"null".into());
+            serde_json::from_slice(&json).unwrap()
+        };
         for file in ["vocab.json", "target_vocab.json"] {
-            let read = |folder: &Path| -> Option<Value> {
-                Some(serde_json::from_slice(&fs::read(folder.join(file)).ok()?).unwrap())
-            };
-            assert_eq!(read(folder.path()), read(&fixtures().join(name)), "{name}");
+            let original = read(&fixtures().join(name), file);
+            assert_eq!(read(folder.path(), file), original, "{name}");
         }
+        // The folder's own language of sources is another one.
+        let language = &read(folder.path(), "tokenizer_config.json")["src_lang"];
+        assert_eq!(language.as_str(), expected.source_language.as_deref());
     }
 }
 

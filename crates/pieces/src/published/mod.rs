@@ -6,6 +6,7 @@
 //! library `tokenizers`, or the content that [`PieceTokenizer::parse`] reads.
 
 mod converted;
+mod template;
 mod unique;
 mod vocabulary;
 
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+pub use template::{set_end, set_language};
 pub use vocabulary::{PieceTokenizer, Side, unpacked};
 
 use crate::SentencePiece;
@@ -69,14 +71,17 @@ pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
         }
         None if class == "ByT5Tokenizer" => converted::of_bytes(&config),
         _ => {
-            return Err(wrong(
-                "has neither tokenizer.json nor the files of its model: source.spm, target.spm and \
-                 vocab.json of Marian, sentencepiece.bpe.model and vocab.json of M2M100, \
+            let named = Some(class).filter(|class| !class.is_empty());
+            let named = named.map_or(String::new(), |class| {
+                format!(", for the tokenizer_class {class}")
+            });
+            return Err(wrong(format!(
+                "has neither tokenizer.json nor the files of its model{named}: source.spm, target.spm \
+                 and vocab.json of Marian, sentencepiece.bpe.model and vocab.json of M2M100, \
                  sentencepiece.bpe.model of mBART, or spiece.model of T5 and Pegasus; for other \
                  models, transformers writes tokenizer.json with \
                  AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)"
-                    .into(),
-            ));
+            )));
         }
     };
     check_tokens(folder, &config, |token| added_token(&json, token))?;
@@ -110,19 +115,23 @@ fn class(folder: &Path) -> Result<(Value, String), FolderError> {
 /// `tokenizer_config.json` change, if there is one.
 ///
 /// The known classes take only the vocabulary, the added tokens and the table of the normalizer from
-/// `tokenizer.json`. `clean_up_tokenization_spaces` is added to the decoder.
+/// `tokenizer.json`. `clean_up_tokenization_spaces` is added to the decoder. Also returns the name of a
+/// class that is not known and may change more, of which nothing is done.
 ///
 /// # Errors
 ///
 /// If a file is not JSON, or has tokens that `tokenizer.json` does not have.
-pub fn of_class(tokenizer: Vec<u8>, folder: &Path) -> Result<Vec<u8>, FolderError> {
+pub fn of_class(
+    tokenizer: Vec<u8>,
+    folder: &Path,
+) -> Result<(Vec<u8>, Option<String>), FolderError> {
     if !folder.join(CONFIG).exists() {
-        return Ok(tokenizer);
+        return Ok((tokenizer, None));
     }
     let (config, class) = class(folder)?;
     // A file that is damaged is reported when it is parsed.
     let Ok(mut json) = serde_json::from_slice::<Value>(&tokenizer) else {
-        return Ok(tokenizer);
+        return Ok((tokenizer, None));
     };
     let wrong = |what: String| FolderError {
         path: folder.into(),
@@ -132,11 +141,22 @@ pub fn of_class(tokenizer: Vec<u8>, folder: &Path) -> Result<Vec<u8>, FolderErro
     if is_known {
         check_tokens(folder, &config, |token| added_token(&json, token))?;
     }
-    if clean_up(&mut json, &config) || is_known {
-        return Ok(serde_json::to_vec(&json).expect("it is plain data"));
-    }
-    Ok(tokenizer)
+    let tokenizer = if clean_up(&mut json, &config) || is_known {
+        serde_json::to_vec(&json).expect("it is plain data")
+    } else {
+        tokenizer
+    };
+    let is_other = !is_known && !PLAIN.contains(&&*class);
+    Ok((tokenizer, is_other.then_some(class)))
 }
+
+/// The classes for which `tokenizer.json` is used as it is, without `Fast` at the end.
+const PLAIN: [&str; 4] = [
+    "",
+    "PreTrainedTokenizer",
+    "TokenizersBackend",
+    "PythonBackend",
+];
 
 /// Returns the id of an added token of a `tokenizer.json`, and whether it is special.
 fn added_token(json: &Value, token: &str) -> Option<(u64, bool)> {
@@ -294,6 +314,25 @@ fn read_json(path: &Path) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classes_that_are_not_known_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let tokenizer = br#"{"model": {"type": "WordLevel", "vocab": {}}}"#;
+        for (class, expected) in [
+            ("LlamaTokenizerFast", Some("LlamaTokenizer")),
+            ("FooTokenizer", Some("FooTokenizer")),
+            // The model does not go with this class.
+            ("T5Tokenizer", Some("T5Tokenizer")),
+            ("PreTrainedTokenizerFast", None),
+            ("TokenizersBackend", None),
+        ] {
+            let config = format!(r#"{{"tokenizer_class": "{class}"}}"#);
+            fs::write(folder.path().join(CONFIG), config).unwrap();
+            let (json, unknown) = of_class(tokenizer.to_vec(), folder.path()).unwrap();
+            assert_eq!((&json[..], unknown.as_deref()), (&tokenizer[..], expected));
+        }
+    }
 
     #[test]
     fn tokens_of_languages_are_recognised() {

@@ -142,8 +142,9 @@ pub(super) fn packed(folder: &Path) -> Result<Option<(Vec<u8>, PieceTokenizer)>,
 }
 
 /// Returns the names and contents of the files that [`packed`](super::packed()) has read; `None` if
-/// `json` is not what it returned for Marian or M2M100.
-pub fn unpacked(json: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
+/// `json` is not what it returned for Marian or M2M100. `language`, a token such as `__en__`, replaces
+/// the language of sources.
+pub fn unpacked(json: &[u8], language: Option<&str>) -> Option<Vec<(&'static str, Vec<u8>)>> {
     let file: Packed = json
         .starts_with(MARK)
         .then(|| serde_json::from_slice(json).ok())??;
@@ -166,7 +167,8 @@ pub fn unpacked(json: &[u8]) -> Option<Vec<(&'static str, Vec<u8>)>> {
         }
         Class::M2m100 => {
             config["tokenizer_class"] = "M2M100Tokenizer".into();
-            config["src_lang"] = file.source_language.into();
+            let language = language.map(|token| token.trim_matches('_').to_owned());
+            config["src_lang"] = language.or(file.source_language).into();
             vec![(BOTH, decode(&file.source)?)]
         }
     };

@@ -17,7 +17,7 @@ use transformer::weights::Layout;
 
 use super::train::{begin_with, fit_to, new_trainer, open_device, train};
 use super::{dry_run, lengths};
-use crate::args::{SETTING, SettingArgs, assignment, named, preset, recorded_path, reject};
+use crate::args::{SETTING, SettingArgs, assignment, named, needs, preset, recorded_path, reject};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
@@ -57,11 +57,11 @@ pub struct FitArgs {
     pub from: Option<String>,
     /// Language of the sources, such as eng_Latn, if the model is multilingual [default: the
     /// tokeniser's]
-    #[arg(long, value_name = "CODE", help_heading = "Pretrained model (for --task text)", hide_short_help = true, requires = "from", conflicts_with_all = ["preset", "config", "family"])]
+    #[arg(long, value_name = "CODE", help_heading = "Pretrained model (for --task text)", hide_short_help = true, value_parser = recorded_path())]
     pub source_lang: Option<String>,
     /// Language of the targets, such as deu_Latn, if the model is multilingual [default: the
     /// model's]
-    #[arg(long, value_name = "CODE", help_heading = "Pretrained model (for --task text)", hide_short_help = true, requires = "from", conflicts_with_all = ["preset", "config", "family"])]
+    #[arg(long, value_name = "CODE", help_heading = "Pretrained model (for --task text)", hide_short_help = true, value_parser = recorded_path())]
     pub target_lang: Option<String>,
     /// Folder of the run, new or empty [default: runs/TASK-N]
     #[arg(long, value_name = "FOLDER", help_heading = "Run folder")]
@@ -95,6 +95,12 @@ impl FitArgs {
     /// valid, or flags that cannot be combined with each other or with the task.
     pub fn config(&self) -> Result<(RunConfig, Option<PretrainedModel>), UsageError> {
         let languages = Languages::new(self.source_lang.clone(), self.target_lang.clone());
+        for (flag, name) in [
+            ("--source-lang", &languages.source),
+            ("--target-lang", &languages.target),
+        ] {
+            needs(flag, name.as_ref(), "--from", self.from.is_some())?;
+        }
         let open = |folder| PretrainedModel::open(Path::new(folder), &languages);
         let model = self.from.as_ref().map(open).transpose()?;
         let mut config = match (&self.config, &model) {

@@ -49,10 +49,8 @@ fn a_folder_is_trained_further() {
         assert_eq!(generated(folder, &format!("{name}-same"), ""), outputs);
 
         let flags = format!("{PAIRS} --epochs 30 --learning-rate 0.01 --warmup 5");
-        run(
-            folder,
-            &format!("fit --from {from} {flags} --run-dir {name}"),
-        );
+        let line = format!("fit --from {from} {flags} --run-dir {name}");
+        run(folder, &line);
         assert_ne!(generated(folder, name, ""), outputs, "{name}");
         let losses = step_losses(&folder.join(name));
         let (first, last) = (losses[0], losses[losses.len() - 1]);
@@ -148,10 +146,8 @@ fn texts_have_the_tokens_of_their_template() {
         ("m2m_100", languages, "fra_Latn w10 w17", "deu_Latn w10 w17"),
     ] {
         let to = format!("{name}{}", languages.len());
-        run(
-            folder,
-            &format!("import {} {languages} --run-dir {to}", family(name)),
-        );
+        let line = format!("import {} {languages} --run-dir {to}", family(name));
+        run(folder, &line);
         assert_eq!(tokens(&to, "source"), source, "{name}");
         assert_eq!(tokens(&to, "target"), target, "{name}");
     }
@@ -167,22 +163,37 @@ fn a_folder_survives_import_and_export() {
         ("m2m_100", "", languages),
     ] {
         let from = family(name);
-        run(
-            folder,
-            &format!("import {from} {languages} --run-dir {name}"),
-        );
+        let line = format!("import {from} {languages} --run-dir {name}");
+        run(folder, &line);
         let outputs = generated(folder, &from, languages);
         assert_eq!(generated(folder, name, ""), outputs, "{name}");
         let written = format!("{name}-folder");
-        run(
-            folder,
-            &format!("export {name} {layout} --folder {written}"),
-        );
+        let line = format!("export {name} {layout} --folder {written}");
+        run(folder, &line);
         assert_eq!(generated(folder, &written, ""), outputs, "{name}");
         let tokenizer = |folder: &Path| fs::read(folder.join("tokenizer.json")).unwrap();
         // The exported template has the languages of the run, so it changes if flags chose them.
         let is_same = tokenizer(&folder.join(&written)) == tokenizer(Path::new(&from));
         assert_eq!(is_same, languages.is_empty(), "{name}");
+    }
+    // A folder whose template has no language, or that has no template.
+    let roberta = r#"{"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": true, "add_prefix_space": false}"#;
+    for (n, processor) in ["null", roberta].into_iter().enumerate() {
+        let (from, run_dir, to) = (format!("from-{n}"), format!("run-{n}"), format!("to-{n}"));
+        copy_files(family("m2m_100"), &folder.join(&from));
+        let file = folder.join(&from).join("tokenizer.json");
+        let mut tokenizer = json(&file);
+        tokenizer["post_processor"] = serde_json::from_str(processor).unwrap();
+        fs::write(file, tokenizer.to_string()).unwrap();
+        let line = format!("import {from} {languages} --run-dir {run_dir}");
+        run(folder, &line);
+        run(folder, &format!("export {run_dir} --folder {to}"));
+        let ids = |model: &str| succeed(&answer(folder, &format!("tokenize {model}"), "w10 w17"));
+        assert!(ids(&run_dir).starts_with("fra_Latn "), "{processor}");
+        let outputs = generated(folder, &run_dir, "");
+        assert_eq!(generated(folder, &to, ""), outputs, "{processor}");
+        run(folder, &format!("import {to} --run-dir again-{n}"));
+        assert_eq!(ids(&format!("again-{n}")), ids(&run_dir), "{processor}");
     }
 }
 
@@ -290,10 +301,8 @@ fn thin_matrices_are_added_to_the_models() {
     run(folder, &format!("{fit} --run-dir lora"));
     let file = |path: &str| read_file(&fs::File::open(folder.join(path)).unwrap()).unwrap();
     let exported = |which: &str| {
-        run(
-            folder,
-            &format!("export lora --checkpoint {which} --layout native --output {which}"),
-        );
+        let line = format!("export lora --checkpoint {which} --layout native --output {which}");
+        run(folder, &line);
         file(which)
     };
     let trained =
@@ -396,12 +405,12 @@ fn mistakes_about_pretrained_models_are_named() {
         fit --from {t5} {PAIRS} --set model.norm=layer | model.norm layer
         fit --from {t5} {PAIRS} --vocab-size 64 | --vocab-size
         fit --from {t5} --task copy | --task copy
-        fit {PAIRS} --target-lang deu_Latn | --from
+        fit {PAIRS} --preset tiny --target-lang deu_Latn | --target-lang deu_Latn: needs --from
         fit --from {m2m} {PAIRS} --target-lang tlh_Latn | --target-lang tlh_Latn
         fit --from {bart} {PAIRS} --max-length 900 | --max-length 900: must be at most 38
         import {bart}/model.safetensors --output x --source-lang fra_Latn | --run-dir
         import {bart} --task copy --run-dir x --source-lang fra_Latn | --source-lang fra_Latn
-        import {t5}/model.safetensors --task text --run-dir x | --task text: is for a Hugging Face folder
+        import {t5}/model.safetensors --task text --run-dir x | --task text: is for a Hugging Face folder | copy its folder
         fit --from {bart} {PAIRS} --lora-rank 999 | --lora-rank 999
         export imported --layout bart --folder x | --layout t5 can
         fit --from imported --train pairs.tsv | folder imported

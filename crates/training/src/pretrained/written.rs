@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use pieces::published::{is_language, unpacked};
+use pieces::published::{set_end, set_language, unpacked};
 use serde_json::{Map, Value, json};
 use transformer::weights::{Layout, hugging_face_config, hugging_face_generation};
 
@@ -14,21 +14,9 @@ use crate::files::write_whole;
 
 /// Files that readers of a folder take beside `config.json`, or instead of `tokenizer.json` and
 /// `model.safetensors`.
-const READ: [&str; 13] = [
-    "added_tokens.json",
-    "merges.txt",
-    "model.safetensors.index.json",
-    "pytorch_model.bin",
-    "sentencepiece.bpe.model",
-    "source.spm",
-    "special_tokens_map.json",
-    "spiece.model",
-    "target.spm",
-    "target_vocab.json",
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.json",
-];
+const READ: &str = "added_tokens.json merges.txt model.safetensors.index.json pytorch_model.bin \
+    sentencepiece.bpe.model source.spm special_tokens_map.json spiece.model target.spm \
+    target_vocab.json tokenizer.json tokenizer_config.json vocab.json";
 
 /// Writes the files of a Hugging Face folder other than its weights: `config.json`,
 /// `generation_config.json` and, if `tokenizer` is given, `tokenizer.json` and
@@ -53,7 +41,11 @@ pub fn write_folder(
     };
     let codec = dataset.codec();
     let mut search = dataset.search();
-    if !matches!(&config.data, DataConfig::Text(text) if text.pretrained.is_some()) {
+    let model = match &config.data {
+        DataConfig::Text(text) => text.pretrained.as_ref(),
+        _ => None,
+    };
+    if model.is_none() {
         // Without a maximum, the library `transformers` ends each output after 20 tokens.
         search.max_length.get_or_insert(dataset.limits().target - 1);
     }
@@ -69,10 +61,14 @@ pub fn write_folder(
         ("config.json", json(&fields)),
         ("generation_config.json", json(&generation)),
     ];
-    if let Some(pieces) = tokenizer.and_then(unpacked) {
+    let language = model.and_then(|model| model.source_language.as_deref());
+    if let Some(pieces) = tokenizer.and_then(|json| unpacked(json, language)) {
         files.extend(pieces);
     } else if let Some(tokenizer) = tokenizer {
-        files.push(("tokenizer.json", with_template(tokenizer, codec, config)?));
+        files.push((
+            "tokenizer.json",
+            with_template(tokenizer, codec, model.is_none(), language)?,
+        ));
         // Other tokeniser classes of the library `transformers` would read files that are not
         // written here.
         let mut settings =
@@ -86,8 +82,8 @@ pub fn write_folder(
         files.push(("tokenizer_config.json", json(&settings)));
     }
     let is_written = |name: &str| files.iter().any(|(written, _)| *written == name);
-    let is_left = |name: &&&str| folder.join(name).exists() && !is_written(name);
-    if let Some(name) = READ.iter().find(is_left) {
+    let is_left = |name: &&str| folder.join(name).exists() && !is_written(name);
+    if let Some(name) = READ.split_whitespace().find(is_left) {
         let what = format!("has the file {name}, with which this model would be read; remove it");
         return Err(UsageError::new("folder", folder.display(), what).into());
     }
@@ -99,68 +95,19 @@ pub fn write_folder(
     Ok(Some(files.into_iter().map(|(name, _)| name).collect()))
 }
 
-/// Returns a `tokenizer.json` with the run's template of special tokens. In that of a pretrained
-/// model, the run's source language replaces the original one. Any other ends each text.
-fn with_template(tokenizer: &[u8], codec: &dyn Codec, config: &RunConfig) -> Result<Vec<u8>> {
-    let model = match &config.data {
-        DataConfig::Text(text) => text.pretrained.as_ref(),
-        _ => None,
-    };
+/// Returns a `tokenizer.json` with the run's template of special tokens. That of a pretrained model has
+/// the run's source language. Any other ends each text.
+fn with_template(
+    tokenizer: &[u8],
+    codec: &dyn Codec,
+    is_own: bool,
+    language: Option<&str>,
+) -> Result<Vec<u8>> {
     let mut json: Value = serde_json::from_slice(tokenizer).context("tokenizer.json is damaged")?;
-    if let Some(model) = model {
-        let Some(language) = &model.source_language else {
-            return Ok(tokenizer.to_vec());
-        };
-        if let Some(template) = json.get_mut("post_processor") {
-            replace_language(template, language, codec.target_id(language).ok());
-        }
-    } else if let Some(id) = codec.vocabularies().eos_id {
-        if json["decoder"]["type"] == "ByteLevel" {
-            // The blank before the first word, which the encoder adds, is no part of a text.
-            let strip = json!({"type": "Strip", "content": " ", "start": 1, "stop": 0});
-            let decoders = [json["decoder"].take(), strip];
-            json["decoder"] = json!({"type": "Sequence", "decoders": decoders});
-        }
-        // The run has switched these off.
-        for setting in ["/truncation", "/padding", "/model/dropout"] {
-            json.pointer_mut(setting).map(Value::take);
-        }
-        let name = codec.target_token(id);
-        let text = |text, type_id| json!({"Sequence": {"id": text, "type_id": type_id}});
-        let end = |type_id| json!({"SpecialToken": {"id": name, "type_id": type_id}});
-        json["post_processor"] = json!({
-            "type": "TemplateProcessing",
-            "single": [text("A", 0), end(0)],
-            "pair": [text("A", 0), end(0), text("B", 1), end(1)],
-            "special_tokens": {&name: {"id": name, "ids": [id], "tokens": [name]}},
-        });
+    match (language, codec.vocabularies().eos_id) {
+        (Some(language), _) => set_language(&mut json, language, codec.target_id(language)?),
+        (None, Some(id)) if is_own => set_end(&mut json, &codec.target_token(id), id),
+        _ => return Ok(tokenizer.to_vec()),
     }
     serde_json::to_vec(&json).context("a tokeniser is plain data")
-}
-
-/// Replaces each name of a language in a part of a `tokenizer.json` by `language`, and the token id
-/// beside the name by `id`.
-fn replace_language(part: &mut Value, language: &str, id: Option<u32>) {
-    match part {
-        Value::Array(parts) => {
-            for part in parts {
-                replace_language(part, language, id);
-            }
-        }
-        Value::Object(fields) => {
-            for (mut name, mut part) in std::mem::take(fields) {
-                if is_language(&name) {
-                    name = language.into();
-                    // This is an entry of `special_tokens`, which has the ids of the token.
-                    if let (Some(ids), Some(id)) = (part.get_mut("ids"), id) {
-                        *ids = json!([id]);
-                    }
-                }
-                replace_language(&mut part, language, id);
-                fields.insert(name, part);
-            }
-        }
-        Value::String(name) if is_language(name) => *name = language.into(),
-        _ => {}
-    }
 }

@@ -136,7 +136,7 @@ impl ImportArgs {
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
             let task = self.task.of(TASK);
             let texts = task.filter(|task| *task == "text" && !is_pretrained(&self.file));
-            let expected = "is for a Hugging Face folder, such as `train export --folder` writes";
+            let expected = "is for a Hugging Face folder, such as `train export --folder` writes of a run with `fit --family`; a file has no tokeniser: of another run, copy its folder";
             reject("--task", texts, expected)?;
         }
         let has_run = self.run_dir.is_some();
@@ -294,7 +294,7 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
         let is_bound = setting != ModelSettings::max_len || given.positions == Positions::Learned;
         if is_bound && theirs != ours {
             let what = format!(
-                "makes a run of the task {name} with {setting} {ours}, but the model has {theirs}: give the task that it was trained on (--task, --symbols, --max-length, --set model.pad_id); a model of texts becomes a run from the folder that `train export --folder` writes"
+                "makes a run of the task {name} with {setting} {ours}, but the model has {theirs}: give the task that it was trained on (--task, --symbols, --max-length, --set model.pad_id); a file has no tokeniser, so that a model of texts becomes a run again by copying the folder of its run, or from the folder that `train export --folder` writes if it was trained with `fit --family`"
             );
             return Err(UsageError::new("--run-dir", "", what));
         }

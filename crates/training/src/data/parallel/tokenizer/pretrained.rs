@@ -13,6 +13,7 @@ use crate::data::Sides;
 use crate::data::parallel::pretrained::PretrainedConfig;
 use crate::error::UsageError;
 use crate::files::sha256;
+use crate::notes;
 
 impl Tokenizer {
     /// Returns the tokeniser of a pretrained model for sources or for targets.
@@ -111,10 +112,17 @@ impl PretrainedTokenizer {
         let json = if path.exists() {
             of_class(read_json(&path)?, folder)
         } else {
-            packed(folder)
+            packed(folder).map(|json| (json, None))
         };
         let unfit = |path: &Path, what| UsageError::new("tokeniser", path.display(), what);
-        let json = json.map_err(|FolderError { path, what }| unfit(&path, what))?;
+        let (json, class) = json.map_err(|FolderError { path, what }| unfit(&path, what))?;
+        if let Some(class) = class {
+            let what = format!(
+                "the tokenizer_class {class} is not known, and changes nothing here; \
+                with it, the library transformers may read tokenizer.json in another way"
+            );
+            notes::warn(&format!("{}: {what}", folder.display()));
+        }
         let inner = Engine::parse(&json).map_err(|what| unfit(&path, what))?;
         // The largest ids are found here, before the caller reads the weights of the model, so that
         // this copy of the vocabulary and the weights are not in memory together.
