@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use training::data::Dataset;
 use training::data::parallel::UNK;
+use training::data::{Codec, Dataset};
 use training::error::{UsageError, quote};
 use training::positions::max_tokens;
 use training::pretrained::is_pretrained;
@@ -94,8 +94,8 @@ pub struct GenerateArgs {
     /// for which every token is forbidden ends early [default: 0, or what the files of a pretrained model say]
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub no_repeat_ngram: Option<usize>,
-    /// Never generate this symbol; may be given several times. Special tokens such as `<unk>` can
-    /// be forbidden, too
+    /// Never generate this symbol or, of texts, the token with this name and that of this text; may be
+    /// given several times. Special tokens such as `<unk>` can be forbidden, too
     #[arg(long, help_heading = "Constraints", value_name = "SYMBOL")]
     pub forbid: Vec<String>,
     /// Begin every target with these symbols
@@ -109,25 +109,13 @@ pub struct GenerateArgs {
     #[arg(long, help_heading = "Output", requires = "json")]
     pub alignments: bool,
     /// File for the outputs, written whole or not at all [default: standard output]
-    #[arg(
-        long,
-        short,
-        help_heading = "Output",
-        value_name = "FILE",
-        conflicts_with = "stream"
-    )]
+    #[arg(long, short, help_heading = "Output", value_name = "FILE", conflicts_with_all = ["stream"])]
     pub output: Option<PathBuf>,
     /// Print each token as soon as it is generated, one source at a time
-    #[arg(long, help_heading = "Output", conflicts_with_all = [
-        "beam", "length_penalty", "alpha", "n_best", "json", "alignments", "batch_size",
-    ])]
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["beam", "length_penalty", "alpha", "n_best", "json", "alignments", "batch_size"])]
     pub stream: bool,
     /// Read lines `SOURCE<TAB>TARGET` and print the log-probability of each target
-    #[arg(long, help_heading = "Output", conflicts_with_all = [
-        "beam", "length_penalty", "alpha", "n_best", "sample", "temperature", "top_k", "top_p",
-        "seed", "min_length", "max_length", "repetition_penalty", "no_repeat_ngram", "forbid",
-        "prefix", "alignments", "stream",
-    ])]
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["beam", "length_penalty", "alpha", "n_best", "sample", "temperature", "top_k", "top_p", "seed", "min_length", "max_length", "repetition_penalty", "no_repeat_ngram", "forbid", "prefix", "alignments", "stream"])]
     pub score: bool,
     /// Quantise the weights to 8 bits first
     #[arg(long, help_heading = "Speed and memory")]
@@ -215,23 +203,26 @@ impl GenerateArgs {
 
     fn forbidden(&self, dataset: &dyn Dataset) -> Result<Vec<u32>, UsageError> {
         let codec = dataset.codec();
-        let id = |name: &String| {
-            codec.target_id(name).map_err(|error| {
-                let expected = match codec.encode_target(name) {
-                    Ok(ids) if dataset.synthetic().is_none() && ids.len() != 1 => {
-                        if ids.is_empty() {
-                            return UsageError::new("--forbid", quote(name), "is no text");
-                        }
-                        let names = ids.iter().map(|&id| codec.target_token(id));
-                        let names = names.collect::<Vec<_>>().join(" ");
-                        format!("must be one token, but this text has the tokens {names}")
-                    }
-                    _ => format!("must be one of {}", error.symbols),
-                };
-                UsageError::new("--forbid", quote(name), expected)
-            })
+        let is_text = dataset.synthetic().is_none();
+        let is_known = |id: u32| !is_unknown(codec, id);
+        let ids = |name: &String| {
+            // A text that is a token, such as a word, is forbidden beside the token of this name.
+            let encoded = codec.encode_target(name).ok().filter(|_| is_text);
+            let expected = match (codec.target_id(name), &encoded.unwrap_or_default()[..]) {
+                (id, &[word]) if is_known(word) => return Ok(vec![word, id.unwrap_or(word)]),
+                (Ok(id), _) => return Ok(vec![id]),
+                (Err(_), []) if is_text => "is no text".into(),
+                (Err(_), ids @ [_, _, ..]) => {
+                    let names = ids.iter().map(|&id| codec.target_token(id));
+                    let names = names.collect::<Vec<_>>().join(" ");
+                    format!("must be one token, but this text has the tokens {names}")
+                }
+                (Err(error), _) => format!("must be one of {}", error.symbols),
+            };
+            Err(UsageError::new("--forbid", quote(name), expected))
         };
-        self.forbid.iter().map(id).collect()
+        let all: Result<Vec<_>, _> = self.forbid.iter().map(ids).collect();
+        Ok(all?.concat())
     }
 
     /// Returns the ids of the tokens with which every target begins.
@@ -245,10 +236,13 @@ impl GenerateArgs {
             return Ok(all);
         };
         let wrong = |expected| UsageError::new("--prefix", quote(text), expected);
-        let prefix = codec.encode_target(text);
-        let prefix = prefix.map_err(|error| wrong(error.to_string()))?;
-        let is_unknown = |id: &u32| UNK.contains(&&*codec.target_token(*id));
-        if prefix.iter().any(is_unknown) {
+        let encode = |text: &str| codec.encode_target(text).map_err(|e| wrong(e.to_string()));
+        let mut prefix = encode(text)?;
+        // A blank at the end is a part of the next word, unless it is a token of its own there.
+        if text.ends_with(' ') && !encode(&format!("{text}{text}"))?.starts_with(&prefix) {
+            prefix = encode(text.trim_end_matches(' '))?;
+        }
+        if prefix.iter().any(|&id| is_unknown(codec, id)) {
             return Err(wrong("has text that the vocabulary lacks".into()));
         }
         // The tokeniser of a pretrained model may have added the model's own prefix already.
@@ -261,6 +255,11 @@ impl GenerateArgs {
         }
         Ok(all)
     }
+}
+
+/// Returns whether a target token stands for everything outside the vocabulary.
+fn is_unknown(codec: &dyn Codec, id: u32) -> bool {
+    UNK.contains(&&*codec.target_token(id))
 }
 
 #[cfg(test)]

@@ -117,6 +117,9 @@ pub(super) fn run(
     let mut pairs = own.chain(read.iter_mut().flatten().map(named));
     let mut metric = args.metric;
     metric.lower_case |= config.tokenizer.lower_case;
+    if !metric.lower_case {
+        parallel::warn_of_case(config, codec);
+    }
     let mut scorer = TextScorer::new(metric, 1);
     let mut progress = LineProgress::new("pairs", count);
     let (mut loss, mut correct, mut tokens, mut truncated, mut blank) = (0.0, 0.0, 0, 0, 0);

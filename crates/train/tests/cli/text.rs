@@ -121,6 +121,16 @@ fn a_run_on_texts_translates_and_is_scored() {
         run("score source.gz target.gz"),
         run("score valid.source valid.target")
     );
+    // The name of a part of words is the text of a whole word, too.
+    let is_token =
+        |it: &&str| run(&format!("tokenize run --side target {it}")) == format!("▁{it}\n");
+    let word = translations.split_whitespace().find(is_token).unwrap();
+    let line = format!("generate run --input valid.source --forbid {word}");
+    let has_word = |text: String| text.split_whitespace().any(|it| it == word);
+    assert!(
+        !has_word(run(&line)) && has_word(translations.clone()),
+        "{word}"
+    );
     let streamed = run("generate run --input valid.source --stream");
     assert_eq!(streamed.trim_end(), translations.trim_end());
     fs::write(path.join("translations"), translations).unwrap();
@@ -573,19 +583,12 @@ fn a_run_in_lower_case_is_scored_in_lower_case() {
     // Half of the targets are in capital letters.
     for (side, capital) in [("source", false), ("target", true)] {
         let text = fs::read_to_string(path.join(format!("valid.{side}"))).unwrap();
-        let other = if capital {
-            text.to_uppercase()
-        } else {
-            text.clone()
-        };
-        fs::write(path.join(format!("valid.{side}")), text + &other).unwrap();
+        let upper = text.to_uppercase();
+        let other = if capital { &upper } else { &text };
+        fs::write(path.join(format!("valid.{side}")), text.clone() + other).unwrap();
     }
-    succeed(&fit(
-        path,
-        "run",
-        30,
-        &format!("{flags} --lower-case --joint-vocabulary"),
-    ));
+    let lower = format!("{flags} --lower-case --joint-vocabulary");
+    succeed(&fit(path, "run", 30, &lower));
     let summary = json(&path.join("run/summary.json"));
     let evaluate = |flags: &str| parsed(path, &format!("eval run --json {flags}"));
     let scores = evaluate("");
@@ -595,6 +598,15 @@ fn a_run_in_lower_case_is_scored_in_lower_case() {
     assert_eq!(scores["bleu"], evaluate("--lower-case")["bleu"]);
     let half = "eval run --json --source valid.source --target valid.target";
     assert_eq!(parsed(path, half)["chrf"], scores["chrf"]);
+    // The tokeniser of a file does not say so in the settings.
+    fs::copy(path.join("run/tokenizer.json"), path.join("lower.json")).unwrap();
+    let warning = "lower.json: converts texts to lower case, ";
+    let flags = format!("{flags} --tokenizer-file lower.json");
+    let mut said = notes(&fit(path, "file", 1, &flags));
+    for line in ["eval file", "eval run", "eval file --lower-case"] {
+        said += &notes(&output(path, line));
+    }
+    assert_eq!(said.matches(warning).count(), 2, "{said}");
 }
 
 #[test]

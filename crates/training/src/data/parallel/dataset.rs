@@ -242,13 +242,29 @@ pub(super) fn note_long(config: &TextConfig, overlong: Overlong, long: usize, pa
             Overlong::Drop => "skipped",
             Overlong::Cut => "truncated",
         };
-        let most = match config.max_length.each() {
-            [source, target] if source == target => format!("a side of more than {source} tokens"),
-            [source, target] => {
-                format!("a source of more than {source} tokens or a target of more than {target}")
-            }
+        let [source, target] = config.max_length.each();
+        let tokens = counted(source, "token");
+        let most = if source == target {
+            format!("a side of more than {tokens}")
+        } else {
+            format!("a source of more than {tokens} or a target of more than {target}")
         };
         notes::note(&format!("{pairs} with {most}: {done}"));
+    }
+}
+
+/// Warns if outputs have no capital letters because of a tokeniser that was not trained here, while
+/// references have them.
+#[doc(hidden)]
+pub fn warn_of_case(config: &TextConfig, codec: &dyn Codec) {
+    let lowers = |letter: char| {
+        let ids = codec.encode_target(&letter.to_string());
+        ids.is_ok_and(|ids| codec.decode_target(&ids) == letter.to_lowercase().to_string())
+    };
+    let [_, file] = config.tokenizer_files();
+    if let Some(file) = file.filter(|_| !config.tokenizer.lower_case && ('A'..='Z').any(lowers)) {
+        let what = "converts texts to lower case, while capital letters of references count as errors of outputs; `train eval RUN --lower-case` ignores case";
+        notes::warn(&format!("tokeniser {}: {what}", file.display()));
     }
 }
 

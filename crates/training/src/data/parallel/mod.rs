@@ -33,7 +33,7 @@ pub use {
     corpus::{
         Corpus, CorpusStats, Pair, Pairs, ReadOptions, TrainSettings, ValidSettings, is_json_lines,
     },
-    dataset::{ParallelDataset, note_stats},
+    dataset::{ParallelDataset, note_stats, warn_of_case},
     pretrained::PretrainedConfig,
     tokenizer::{Normalization, PretrainedTokenizer, UNK},
     tokenizer_pair::TokenizerPair,

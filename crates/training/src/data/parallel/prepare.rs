@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use anyhow::{Context, Result};
 
 use super::cache_folder::lock;
-use super::dataset::{Corpora, note_long, note_stats};
+use super::dataset::{Corpora, note_long, note_stats, warn_of_case};
 use super::fingerprints::Fingerprints;
 use super::held_out::HeldOut;
 use super::lines::{check_regular, wrong};
@@ -77,6 +77,7 @@ impl ParallelDataset {
             let what = "has changed since the run began, or is another one: this run differs";
             notes::warn(&format!("tokeniser {}: {what}", file.display()));
         }
+        warn_of_case(config, &tokenizers);
         let mut dataset = Self::new(config, tokenizers);
         dataset.load(&caches, eval_size, &fingerprints, held_out)?;
         Ok(dataset)

@@ -281,20 +281,25 @@ impl Tokenizer {
         text.trim_matches(' ').into()
     }
 
-    /// Returns unique names for all tokens, by their ids: [`token`](Self::token), if it has no white
-    /// space or control character and is the name of no other token, else the name in the vocabulary.
+    /// Returns unique names without blanks for all tokens, by their ids: [`token`](Self::token), if it
+    /// has no white space or control character and is the name of no other token, else the name in the
+    /// vocabulary. Where that has a blank, `␣` stands for it, as often as makes the name unique.
     pub fn names(&self) -> Vec<String> {
         let mut taken = HashSet::new();
+        let mut is_free = |name: &str, id| {
+            let owner = self.inner.token_to_id(name);
+            owner.is_none_or(|owner| owner == id) && taken.insert(name.to_owned())
+        };
         let name = |id| {
-            let readable = self.token(id);
-            let owner = self.inner.token_to_id(&readable);
-            let is_word = !readable.contains(|c: char| c.is_whitespace() || c.is_control());
-            let is_free = owner.is_none_or(|owner| owner == id) && taken.insert(readable.clone());
-            if is_word && is_free {
-                readable
-            } else {
-                self.inner.id_to_token(id).unwrap_or_default()
+            let name = self.token(id);
+            let own = self.inner.id_to_token(id).unwrap_or_default();
+            let is_word = !name.contains(|c: char| c.is_whitespace() || c.is_control());
+            if is_word && is_free(&name, id) {
+                return name;
             }
+            let marked = |n| own.contains(' ').then(|| own.replace(' ', &"␣".repeat(n)));
+            let mut others = (1..).map_while(marked);
+            others.find(|name| is_free(name, id)).unwrap_or(own.clone())
         };
         (0..self.vocab_size as u32).map(name).collect()
     }
