@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use training::error::{UsageError, unwritable};
@@ -52,6 +53,21 @@ pub fn output_or(output: Option<&Path>, runs: &[PathBuf], name: &str) -> PathBuf
         (None, [run]) => run.join(name),
         (None, _) => name.into(),
     }
+}
+
+/// Rejects an output file that exists already, unless this program wrote it, so that `mark` is near its
+/// beginning, or `force` is true.
+pub fn check_replaced(path: &Path, mark: &str, force: bool) -> Result<(), UsageError> {
+    let mut begin = Vec::new();
+    // Opening a named pipe would wait for a writer.
+    let file = (path.is_file() && !force).then(|| File::open(path));
+    if let Some(Ok(file)) = file {
+        _ = file.take(4096).read_to_end(&mut begin);
+    }
+    let is_own = begin.is_empty() || String::from_utf8_lossy(&begin).contains(mark);
+    let other = (!is_own).then(|| path.display());
+    let expected = "exists and is another file; name another path, or give --force to replace it";
+    reject("--output", other, expected)
 }
 
 /// Returns the folder of a file.

@@ -13,7 +13,9 @@ mod search;
 mod settings;
 mod trained;
 
-pub use check::{different, folder_of, needs, output_or, reject, set, unwritable_output};
+pub use check::{
+    check_replaced, different, folder_of, needs, output_or, reject, set, unwritable_output,
+};
 pub use eval::EvalArgs;
 pub use generate::GenerateArgs;
 pub use global::GlobalArgs;

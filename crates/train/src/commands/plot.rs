@@ -11,10 +11,10 @@ use training::run::checkpoint::TrainedRun;
 use training::run::layout::{PICTURES, check_names, check_output};
 
 use crate::args::flags::describe;
-use crate::args::{different, name_of, needs, output_or, reject, run_folder};
+use crate::args::{check_replaced, different, name_of, needs, output_or, reject, run_folder};
 use crate::device::DeviceName;
 use crate::plot::attention::{attention_maps, check_size, example_source};
-use crate::plot::{AttentionMaps, Plot, Progress, RunPlot};
+use crate::plot::{AttentionMaps, MARK, Plot, Progress, RunPlot};
 use crate::terminal::output;
 
 /// Flags of `plot`.
@@ -36,6 +36,9 @@ pub struct PlotArgs {
     /// Folder of the plots [default: RUN/pictures, or pictures for several runs]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
+    /// Replace files that are no plots of an earlier call, too
+    #[arg(long)]
+    pub force: bool,
     /// Backend and device that compute the attention, `NAME` or `NAME:INDEX` [default: see `train
     /// backends`]
     #[arg(long, value_name = "NAME")]
@@ -147,6 +150,7 @@ fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec
 
 fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
     let folder = output_or(args.output.as_deref(), &args.runs, PICTURES);
+    check_replaced(&folder.join(name), MARK, args.force)?;
     plot.save(&folder, name)?;
     output::result(&folder.join(name).display().to_string())
 }

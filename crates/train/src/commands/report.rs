@@ -12,10 +12,11 @@ use training::run::{RunData, labels};
 
 use crate::args::flags::describe;
 use crate::args::{
-    different, folder_of, output_or, reject, run_folder, unwritable_output, whole_within,
+    check_replaced, different, folder_of, output_or, reject, run_folder, unwritable_output,
+    whole_within,
 };
 use crate::device::DeviceName;
-use crate::report::{Examined, RunReport, page};
+use crate::report::{Examined, MARK, RunReport, page};
 use crate::terminal::output;
 
 /// Flags of `report`.
@@ -27,6 +28,9 @@ pub struct ReportArgs {
     /// File of the page [default: RUN/report.html, or report.html for several runs]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Replace a file that is no page of an earlier report, too
+    #[arg(long)]
+    pub force: bool,
     /// Number of validation examples that the model decodes; the attention of some is shown; 0
     /// loads no model
     #[arg(long, value_name = "N", default_value = "24", allow_negative_numbers = true, value_parser = whole_within(0, 1000))]
@@ -55,6 +59,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let other = (!is_page).then(|| path.display());
     let expected = "must be a file whose name ends with .html, as the page is HTML";
     reject("--output", other, expected)?;
+    check_replaced(&path, MARK, args.force)?;
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = folders.map(|folder| RunData::read(folder));
     let runs: Vec<RunData> = runs.collect::<Result<_, _>>()?;

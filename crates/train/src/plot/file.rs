@@ -20,6 +20,9 @@ pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// The outcome of drawing.
 pub type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
 
+/// Text near the beginning of every SVG file that this program writes.
+pub const MARK: &str = " stroke-linejoin=\"round\">\n";
+
 /// A plot that can be written as an SVG file.
 pub trait Plot {
     /// Returns the title, which is also drawn in the plot.
@@ -50,8 +53,7 @@ pub trait Plot {
         let (_, body) = svg.split_once('\n').unwrap_or_default();
         let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {wide} {high}\" stroke-linejoin=\"round\">\n\
-             <title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n{body}",
+             viewBox=\"0 0 {wide} {high}\"{MARK}<title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n{body}",
             self.title().replace('&', "&amp;").replace('<', "&lt;"),
         );
         // XML does not allow most control characters.

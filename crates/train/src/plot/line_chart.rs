@@ -163,8 +163,11 @@ impl Plot for LineChart {
     fn draw(&self, area: &Area) -> Drawn {
         let left = self.left();
         let (entries, top) = self.legend();
-        let title = fit(&self.title, TITLE, WIDTH - left - 12.0);
-        area.draw_text(&title, &font(TITLE, INK), (units(left), units(14.0)))?;
+        // A long title is smaller, and cut only where it would be smaller than the labels.
+        let room = WIDTH - left - 12.0;
+        let size = (TITLE * room / width(&self.title, TITLE)).clamp(LABEL, TITLE);
+        let title = fit(&self.title, size, room);
+        area.draw_text(&title, &font(size, INK), (units(left), units(14.0)))?;
         let labels = font(LABEL, INK);
         let mut chart = ChartBuilder::on(area)
             .margin_top(units(top))

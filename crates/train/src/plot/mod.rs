@@ -19,7 +19,7 @@ use training::run::layout::PICTURES;
 
 pub use average::{mean_and_deviation, smoothed};
 pub use charts::{Progress, RunPlot};
-pub use file::Plot;
+pub use file::{MARK, Plot};
 pub use heat_map::AttentionMaps;
 pub use style::SERIES;
 

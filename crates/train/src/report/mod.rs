@@ -12,5 +12,5 @@ mod run;
 mod settings;
 
 pub use examples::Examined;
-pub use page::page;
+pub use page::{MARK, page};
 pub use run::RunReport;

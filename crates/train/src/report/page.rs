@@ -19,6 +19,9 @@ const SCRIPTS: [&str; 6] = [
     include_str!("page/main.js"),
 ];
 
+/// Text near the beginning of every page.
+pub const MARK: &str = "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n<title>";
+
 /// Returns the HTML page for these runs, with their reports in the same order.
 pub fn page(runs: &[RunData], reports: &[RunReport]) -> String {
     let groups = seed_groups(runs);

@@ -102,15 +102,8 @@ fn a_run_has_all_its_plots() {
 fn attention_is_drawn_for_the_given_source() {
     let folder = &Folder::new();
     let run = trained().to_str().unwrap();
-    let arguments = [
-        run,
-        "--only",
-        "attention",
-        "--source",
-        "7 8 9",
-        "--output",
-        "o",
-    ];
+    let mut arguments = vec![run, "--source", "7 8 9"];
+    arguments.extend("--only attention --output o".split(' '));
     let paths = plot(folder, &arguments);
     let encoder = svg(folder, &paths[0]);
     assert!(encoder.contains("\nsource 7 8 9\n"), "{encoder}");
@@ -219,6 +212,12 @@ fn plots_that_cannot_be_written_are_errors() {
     let arguments = ["plot", "run", "--only", "loss", "--output", "file/below"];
     let expected = ["--output file/below: cannot be written", "folder that can"];
     refused(folder, &arguments, &expected);
+    fs::write(folder.join("loss.svg"), "<svg>").unwrap();
+    let line = "plot run --only loss --output .";
+    let expected = ["--output ./loss.svg: exists and is another file", "--force"];
+    rejected(folder, line, &expected);
+    super::run(folder, &format!("{line} --force"));
+    super::run(folder, line);
     // The temporary file is a link to a device that is always full. Its name contains the process
     // id, which stays the same after `exec`.
     #[cfg(target_os = "linux")]

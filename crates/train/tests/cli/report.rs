@@ -155,11 +155,13 @@ fn wrong_arguments_are_rejected() {
     small_run(folder, "run", true, |_| {});
     fs::create_dir(folder.join("folder")).unwrap();
     fs::write(folder.join("file"), "").unwrap();
+    fs::write(folder.join("mine.html"), "<!doctype html>").unwrap();
     let table = "
         report | RUN
         report none | RUN none: does not exist
         report folder | RUN folder: has no config.json
         report run -o folder | --output folder: must be a file
+        report run -o mine.html | --output mine.html: exists and is another file
         report run -o x.svg | --output x.svg: must be a file whose name ends with .html
         report run --backend x | --backend x: must be one of
         report run --examples 1001 | '1001' for '--examples <N>': 1001 is not in 0..=1000
@@ -167,4 +169,6 @@ fn wrong_arguments_are_rejected() {
         report run --checkpoint 9 | --checkpoint 9: run/checkpoints has no checkpoint
         report run --examples 0 -o file/page.html | --output file/page.html: cannot be written";
     all_rejected(folder, "", table);
+    run(folder, "report run --examples 0 -o mine.html --force");
+    run(folder, "report run --examples 0 -o mine.html");
 }
