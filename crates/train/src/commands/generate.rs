@@ -127,7 +127,7 @@ fn to_file<T>(path: &Path, all: &mut dyn FnMut(&mut Write<'_>) -> Result<T>) -> 
         file.flush()?;
         drop(file);
         whole.rewind()?;
-        write_whole_by(path, |mut file| io::copy(&mut whole, &mut file).map(drop))?;
+        write_whole_by(path, |file| output::copy(&mut whole, file))?;
         Ok(result)
     };
     written().map_err(|error| unwritable_output(path, error))

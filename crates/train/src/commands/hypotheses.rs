@@ -7,11 +7,12 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use training::data::parallel::is_json_lines;
 use training::error::UsageError;
-use training::files::write_whole;
+use training::files::write_whole_by;
 use training::inference::one_line;
 use training::run::layout::check_output;
 
 use crate::args::folder_of;
+use crate::terminal::output;
 
 const FLAG: &str = "--hypotheses";
 
@@ -90,7 +91,8 @@ impl HypothesesFile {
     ///
     /// If the file cannot be written.
     pub(super) fn close(self) -> Result<()> {
-        let written = write_whole(&self.path, self.lines.as_bytes());
+        let lines = self.lines.as_bytes();
+        let written = write_whole_by(&self.path, |file| output::copy(lines, file));
         written.with_context(|| format!("{FLAG} {} cannot be written", self.path.display()))
     }
 }

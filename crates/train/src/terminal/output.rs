@@ -1,7 +1,8 @@
 //! Prints lines on stdout and stderr, and handles streams that are closed or full.
 
 use std::fmt::Write as _;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -162,6 +163,19 @@ pub fn stream(text: &str) -> Result<ControlFlow<()>> {
     } else {
         write_out(text)
     }
+}
+
+/// Copies texts of a model to a file, as [`stream`] prints them if the file is a terminal.
+///
+/// # Errors
+///
+/// If `texts` cannot be read, or the file cannot be written.
+pub fn copy(mut texts: impl Read, mut file: &File) -> io::Result<()> {
+    if !file.is_terminal() {
+        return io::copy(&mut texts, &mut file).map(drop);
+    }
+    let text = io::read_to_string(texts)?;
+    file.write_all(escaped(&text, &['\n', '\t']).as_bytes())
 }
 
 fn write_out(text: &str) -> Result<ControlFlow<()>> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::env;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -16,6 +16,25 @@ use super::output;
 
 /// Maximum number of lines in the history.
 const HISTORY: usize = 1000;
+
+/// Lets a signal end the program as it ends others, with the terminal as it was before the prompt.
+#[cfg(unix)]
+fn restore_at_signals() -> io::Result<()> {
+    use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+    use signal_hook::{consts, iterator::Signals, low_level::emulate_default_handler};
+    use std::io::Write as _;
+    let settings = tcgetattr(io::stdin())?;
+    let mut signals = Signals::new([consts::SIGINT, consts::SIGTERM, consts::SIGHUP])?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            _ = tcsetattr(io::stdin(), OptionalActions::Now, &settings);
+            // Pasted texts lose their marks, and the shell begins a new line.
+            _ = io::stdout().write_all(b"\x1b[?2004l\n");
+            _ = emulate_default_handler(signal);
+        }
+    });
+    Ok(())
+}
 
 /// Shows the control characters of lines, which may have been pasted or come from the history,
 /// instead of sending them to the terminal.
@@ -78,6 +97,8 @@ impl Prompt {
     ///
     /// A terminal that cannot be used.
     pub fn open() -> Result<Self> {
+        #[cfg(unix)]
+        restore_at_signals().context("cannot open a prompt")?;
         let config = Config::builder().history_ignore_space(true);
         // Without colours, rustyline would show control characters as they are.
         let config = config.color_mode(rustyline::ColorMode::Forced).build();

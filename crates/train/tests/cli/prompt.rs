@@ -236,6 +236,35 @@ fn a_terminal_gets_the_control_characters_of_a_model_escaped() {
 }
 
 #[test]
+fn a_signal_at_the_prompt_leaves_the_terminal_as_it_was() {
+    use nix::sys::termios::{LocalFlags, tcgetattr};
+    let folder = &Folder::new();
+    run(folder, COPY);
+    let mut terminal = Terminal::open(folder, &["generate", "runs/copy-1"], None);
+    let is_usual = |terminal: &Terminal| {
+        let flags = tcgetattr(&terminal.keyboard).unwrap().local_flags;
+        flags.contains(LocalFlags::ICANON | LocalFlags::ECHO)
+    };
+    terminal.wait_for("source> ");
+    assert!(!is_usual(&terminal));
+    let process = rustix::process::Pid::from_child(&terminal.child);
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    terminal.wait_for("\x1b[?2004l");
+    assert_eq!(terminal.child.wait().unwrap().code(), None);
+    assert!(is_usual(&terminal));
+}
+
+#[test]
+fn a_terminal_that_is_an_output_gets_control_characters_escaped() {
+    let folder = &Folder::new();
+    succeed(&fit(folder, "run", 1, &corpus(folder, 50)));
+    let line = "generate run der --output /dev/stdout --prefix \u{1b}[2J";
+    let mut terminal = Terminal::open(folder, &line.split(' ').collect::<Vec<_>>(), None);
+    terminal.wait_for("\\u001b[2J");
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
 fn the_prompt_counts_the_unknown_words_of_a_line() {
     let folder = &Folder::new();
     let flags = corpus(folder, 50) + " --tokenizer word";
