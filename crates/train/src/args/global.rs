@@ -41,18 +41,21 @@ impl GlobalArgs {
     /// The variable has too large a number, or the pool cannot be created.
     pub fn apply(&self, group: &dyn Collective) -> Result<(), UsageError> {
         let share = (group.size() > 1).then(|| share_of_cores(group));
-        let most = format!("must be a whole number from 1 to {MAX_THREADS}");
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        // Of many threads for a core, most wait for the others.
+        let limit = (16 * cores).clamp(64, MAX_THREADS as usize);
+        let most =
+            format!("must be a whole number from 1 to {limit} on a machine with {cores} cores");
         let text = env::var(VARIABLE).ok().filter(|_| self.threads.is_none());
         let text = text.unwrap_or_default();
         let number = Some(text.trim()).filter(|number| !["", "0"].contains(number));
         let variable = number.map(str::parse::<usize>).transpose();
         let variable = variable.map_err(|_| UsageError::new(VARIABLE, &text, &most))?;
         let name = variable.map_or("--threads", |_| VARIABLE);
-        let all = || thread::available_parallelism().map_or(1, NonZero::get);
         let threads = self.threads.or(share).or(variable);
-        let threads = threads.unwrap_or_else(|| all().min(MAX_THREADS as usize));
+        let threads = threads.unwrap_or(cores.min(limit));
         let wrong = |expected| UsageError::new(name, threads, expected);
-        if threads as u64 > MAX_THREADS {
+        if threads > limit {
             return Err(wrong(most));
         }
         // Burn's CPU backend, the fast paths and the tokenisers all use this pool.

@@ -172,7 +172,7 @@ pub(super) fn train(
     match trainer.train(&mut observers)? {
         Ending::Done(mut finished) => {
             let tested = test(&finished);
-            let summary = tested.inspect_err(|error| finished.folder.record_failure(error))?;
+            let summary = tested.map_err(|error| finished.folder.record_failure(error))?;
             finished.folder.finish(&summary)?;
             say_what_next(path, &finished.state, finished.model_step);
             Ok(Exit::Success)

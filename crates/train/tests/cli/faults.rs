@@ -342,26 +342,17 @@ fn after(folder: &Path, begin: &str, line: &str) -> Output {
 fn limits_of_the_system_are_errors_in_words() {
     let path = &Folder::new();
     let threads = after(path, "RAYON_NUM_THREADS=20000", "backends");
-    fails(
-        &threads,
-        2,
-        &["RAYON_NUM_THREADS 20000: must be a whole number from 1 to 1024"],
-    );
+    let expected = "RAYON_NUM_THREADS 20000: must be a whole number from 1 to ";
+    fails(&threads, 2, &[expected]);
     let version = after(path, "exec", "--version > /dev/full");
     fails(&version, 1, &["error: cannot write to standard output"]);
-    let large = after(
-        path,
-        "ulimit -f 8; exec",
-        &format!("fit {COPY} --run-dir large"),
-    );
+    let fit = format!("fit {COPY} --run-dir large");
+    let large = after(path, "ulimit -f 8; exec", &fit);
     fails(&large, 1, &["cannot write"]);
     for limit in ["-v", "-d"] {
         let begin = format!("ulimit {limit} 6000000; exec");
-        let memory = after(
-            path,
-            &begin,
-            "fit --task copy --d-model 2048 --layers 12 --steps 1",
-        );
+        let fit = "fit --task copy --d-model 2048 --layers 12 --steps 1";
+        let memory = after(path, &begin, fit);
         fails(&memory, 2, &["but there are 6.1 GB"]);
     }
     train_copy(path, "run", "");

@@ -1,5 +1,6 @@
 //! The folder in which a run keeps its settings, metrics, status and results.
 
+use std::io;
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result};
@@ -240,10 +241,14 @@ impl RunFolder {
         self.write(|files| files.status.end(Status::Imported, reason))
     }
 
-    /// Records in `status.json` the error that ended the run. If the file cannot be written, that
-    /// second error is ignored, because `error` is the one to report.
-    pub fn record_failure(&mut self, error: &anyhow::Error) {
-        let _ = self.write(|files| files.status.fail(error));
+    /// Records in `status.json` the error that ended the run, and returns the error to report. This is
+    /// `error`, unless it is that of a missing file, because the folder was removed, renamed or
+    /// replaced.
+    pub fn record_failure(&mut self, error: anyhow::Error) -> anyhow::Error {
+        let unrecorded = self.write(|files| files.status.fail(&error)).err();
+        let cause = error.root_cause().downcast_ref::<io::Error>();
+        let is_missing = cause.is_some_and(|cause| cause.kind() == io::ErrorKind::NotFound);
+        unrecorded.filter(|_| is_missing).unwrap_or(error)
     }
 
     /// Returns the environment of this process; `None` until the process

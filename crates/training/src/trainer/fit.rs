@@ -39,7 +39,7 @@ impl<'a> Trainer<'a> {
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<'a>> {
         let fast_paths = self.config.execution.fast_paths();
         let trained = self.train_steps(observer);
-        let (stop, waited) = trained.inspect_err(|error| self.folder.record_failure(error))?;
+        let (stop, waited) = trained.map_err(|error| self.folder.record_failure(error))?;
         let Some((by, checkpoint)) = stop else {
             let finished = self.finish(waited, fast_paths);
             return Ok(Ending::Done(Box::new(finished)));

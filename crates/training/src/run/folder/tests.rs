@@ -168,3 +168,16 @@ fn a_folder_in_use_is_not_opened_again() {
     drop(folder);
     RunFolder::open(&path).unwrap();
 }
+
+#[test]
+fn a_missing_folder_explains_a_missing_file() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    let mut folder = RunFolder::create(Some(&path), &RunConfig::copy()).unwrap();
+    fs::rename(&path, parent.path().join("other")).unwrap();
+    let error = folder.record_failure(io::Error::from(io::ErrorKind::NotFound).into());
+    assert_has(
+        &error,
+        &["run or its file lock was removed, renamed or replaced"],
+    );
+}
