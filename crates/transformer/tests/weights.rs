@@ -696,7 +696,10 @@ fn the_entry_with_the_weights_is_found() {
     };
     assert!(read("paper_pair.pt", &of("teacher")).is_ok());
     let error = read("paper_pair.pt", &of("pupil")).unwrap_err();
-    assert_eq!(error, "has no entry pupil that is a dictionary");
+    assert_eq!(
+        error,
+        "has no entry pupil that is a dictionary of tensors; those are [student, teacher], and one with two names has the first"
+    );
     let ema = read("paper_entries.pt", &of("ema")).unwrap();
     let model = read("paper_entries.pt", &options()).unwrap();
     assert!(ema.parameters != model.parameters);

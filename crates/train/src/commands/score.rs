@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
+use training::data::parallel::is_json_lines;
 use training::error::{UsageError, quote};
 use training::files::LineReader;
 
@@ -78,6 +79,11 @@ pub(super) fn run(args: &ScoreArgs) -> Result<()> {
 /// Reads the lines of a file, or of stdin for `-`.
 fn lines(argument: &str, path: &Path) -> Result<Vec<String>, UsageError> {
     let wrong = |what: String| UsageError::new(argument, path.display(), what);
+    let name = path.to_string_lossy().to_lowercase();
+    if is_json_lines(path) || name.trim_end_matches(".gz").ends_with(".tsv") {
+        let what = "has lines of several fields by its name, but a line must be a text to score";
+        return Err(wrong(what.into()));
+    }
     let unreadable = |error| wrong(format!("cannot be read ({error})"));
     let mut reader = LineReader::open(path).map_err(unreadable)?;
     let mut lines = Vec::new();

@@ -106,10 +106,10 @@ impl Scores {
         let rate = |rate: Option<f64>| rate.map_or("none".into(), |rate| format!("{rate:.4}"));
         let [one, two, three, four] = self.precisions;
         format!(
-            "BLEU {:.2}  {one:.1}/{two:.1}/{three:.1}/{four:.1}, brevity penalty {:.3}, {} tokens against {}  {}\nchrF {:.2}  {}\nWER {}, CER {}, exact match {:.4} on {}",
+            "BLEU {:.2}  {one:.1}/{two:.1}/{three:.1}/{four:.1}, brevity penalty {:.3}, {} against {}  {}\nchrF {:.2}  {}\nWER {}, CER {}, exact match {:.4} on {}",
             self.bleu,
             self.brevity_penalty,
-            grouped(self.hypothesis_tokens),
+            counted(self.hypothesis_tokens as usize, "token"),
             grouped(self.reference_tokens),
             self.bleu_signature,
             self.chrf,

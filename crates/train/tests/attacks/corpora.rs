@@ -111,7 +111,7 @@ pub fn all() -> Vec<Hostile> {
     for command in [
         "generate text --input",
         "tokenize text --input",
-        "score valid.tsv",
+        "score lines",
     ] {
         let files = [
             ("50 MiB in a line", "long", line.clone()),

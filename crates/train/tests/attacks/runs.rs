@@ -40,6 +40,7 @@ impl Kind {
         if self == Self::Text {
             fs::write(folder.join("pairs.tsv"), pairs(60)).unwrap();
             fs::write(folder.join("valid.tsv"), pairs(8)).unwrap();
+            fs::write(folder.join("lines"), pairs(8)).unwrap();
         }
     }
 }

@@ -46,12 +46,16 @@ fn wrong_files_are_rejected_in_one_line() {
     write("two", b"a\nb\n");
     write("three", b"a\nb\nc");
     write("empty", b"");
+    write("one", b"a");
+    assert_has(&run(folder, "score one one"), &[", 1 token against 1  "]);
     write("latin", b"a\ncaf\xe9\n");
     let table = "
         two three | HYPOTHESES two: has 2 lines, but three has 3
         empty empty | REFERENCES empty: is empty
         two latin | REFERENCES latin: line 2 is not UTF-8
         two nowhere | REFERENCES nowhere: cannot be read
+        two a.jsonl | REFERENCES a.jsonl: has lines of several fields by its name
+        a.tsv.gz two | HYPOTHESES a.tsv.gz: has lines of several fields
         . two | HYPOTHESES .: cannot be read (it is a folder)
         two two three | REFERENCES three: has 3 lines, but two has 2
         - two - | -: is standard input, which only one of the files can be

@@ -93,7 +93,11 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
     if let Some(entry) = &options.entry {
         let group = Some(entry.clone());
         if !entries.groups().contains(&group) {
-            let what = format!("has no entry {entry} that is a dictionary");
+            let known: Vec<String> = entries.groups().into_iter().flatten().collect();
+            let what = format!(
+                "has no entry {entry} that is a dictionary of tensors; those are [{}], and one with two names has the first",
+                known.join(", ")
+            );
             return Err(WeightsError::File(what));
         }
         return of(Some(&group)).ok_or_else(|| entries.unrecognised(options.layout));
