@@ -43,10 +43,8 @@ fn flags_without_an_effect_on_a_run_are_rejected() {
     train_copy(folder, "copy", "");
     // What a killed process left is removed.
     assert!(!folder.join("copy/config.json.77.tmp").exists());
-    run(
-        folder,
-        &format!("{TINY} --train p.tsv --run-dir text").replace("--batch-size 8", ""),
-    );
+    let command = format!("{TINY} --train p.tsv --run-dir text").replace("--batch-size 8", "");
+    run(folder, &command);
     let table = "
         eval copy --lower-case | --lower-case
         eval copy --tokenize none | --tokenize: is for runs of --task text

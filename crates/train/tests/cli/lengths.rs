@@ -8,10 +8,8 @@ use super::{Folder, all_rejected, json, objects, output, run, succeed, text};
 #[test]
 fn exact_match_is_reported_for_lengths_beyond_training() {
     let folder = &Folder::new();
-    let fit = run(
-        folder,
-        &format!("{COPY} --eval-lengths 5,6,12 --sequences 20"),
-    );
+    let line = format!("{COPY} --eval-lengths 5,6,12 --sequences 20");
+    let fit = run(folder, &line);
     let (_, table) = fit.split_once("s of training\n").unwrap();
     let rows: Vec<&str> = table.lines().collect();
     assert_eq!(rows.len(), 4, "{fit}");

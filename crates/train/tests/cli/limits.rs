@@ -22,10 +22,8 @@ fn generate_takes_the_lengths_that_eval_takes() {
     // This model learns to copy. Its sinusoidal positions extend beyond the trained lengths of 1 to
     // 5.
     let size = "--layers 1 --batch-size 32 --d-model 32 --heads 2 --d-ff 64 --steps 600";
-    run(
-        folder,
-        &format!("fit {size} --symbols 9 --max-length 5 --run-dir copy"),
-    );
+    let command = format!("fit {size} --symbols 9 --max-length 5 --run-dir copy");
+    run(folder, &command);
     train_tiny(folder, "rotary", "--positions rotary");
     train_tiny(folder, "learned", "--positions learned");
     let line = |length: usize| vec!["4"; length].join(" ") + "\n";

@@ -53,26 +53,11 @@ fn help_fits_the_terminal_and_has_its_groups() {
         assert!(places.collect::<Vec<_>>().is_sorted(), "{help}");
     };
     let fit = help(&["fit"], "80");
-    order(
-        &fit,
-        &[
-            "Task",
-            "Model",
-            "Optimisation",
-            "Evaluation and stopping",
-            "Run folder",
-            "Speed and memory",
-            "Text data (for --task text)",
-            "Tokeniser (for --task text)",
-            "Settings and output",
-            "Options of every command",
-        ],
-    );
-    assert!(
-        fit.lines()
-            .all(|line| line.matches("[default").count() <= 1),
-        "{fit}"
-    );
+    let groups = "Task|Model|Optimisation|Evaluation and stopping|Run folder|Speed and memory|\
+        Text data (for --task text)|Tokeniser (for --task text)|Settings and output|Options of every command";
+    order(&fit, &groups.split('|').collect::<Vec<_>>());
+    let has_one = |line: &str| line.matches("[default").count() <= 1;
+    assert!(fit.lines().all(has_one), "{fit}");
     let short = run(Path::new("."), "fit -h");
     let flags = short
         .lines()

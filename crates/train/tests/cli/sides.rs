@@ -50,12 +50,8 @@ fn each_side_has_its_own_padding() {
     // 400, is larger than all ids of targets.
     let json = fs::read_to_string(folder.join("first/source.tokenizer.json")).unwrap();
     fs::write(folder.join("mine.json"), json.replace("<pad>", "<none>")).unwrap();
-    succeed(&fit(
-        folder,
-        "run",
-        20,
-        &format!("{flags} --source-tokenizer-file mine.json"),
-    ));
+    let flags = format!("{flags} --source-tokenizer-file mine.json");
+    succeed(&fit(folder, "run", 20, &flags));
     let config = super::json(&folder.join("run/config.json"));
     assert_eq!(config["model"]["pad_id"], 400);
     assert_eq!(config["model"]["target_vocab_size"], 280);
@@ -106,10 +102,8 @@ fn the_tiny_preset_is_not_advised_to_who_uses_it() {
             .expect("a warning")
     };
     assert!(warning("--d-ff 8 --layers 1").contains("--preset tiny"));
-    run(
-        folder,
-        &format!("fit --steps 2 --preset tiny {flags} --run-dir run"),
-    );
+    let line = format!("fit --steps 2 --preset tiny {flags} --run-dir run");
+    run(folder, &line);
     let again = output(folder, "fit --config run/config.json --run-dir again");
     assert!(!text(&again.stderr).contains("--preset"));
     let warning = warning("--preset tiny");

@@ -185,10 +185,8 @@ fn a_finished_run_resumes_with_more_steps() {
     rejected(&folder, "resume run", &["step 12", "--steps"]);
     rejected(&folder, "resume run --steps 9", &["step 12", "--steps"]);
     run(&folder, "resume run --steps 20");
-    run(
-        &folder,
-        &format!("{SIZE} --steps 20 --run-dir longer --schedule noam"),
-    );
+    let command = format!("{SIZE} --steps 20 --run-dir longer --schedule noam");
+    run(&folder, &command);
     // The run was evaluated where it had ended before.
     let (parameters, mut lines) = everything(&trained, 20);
     lines.retain(|line| line["step"] != 12 || line.get("valid_loss").is_none());

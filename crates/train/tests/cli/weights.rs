@@ -38,20 +38,16 @@ fn a_trained_model_survives_export_and_import() {
         ("native", ""),
     ] {
         let file = format!("{layout}.safetensors");
-        run(
-            folder,
-            &format!("export trained --layout {layout} --output {file}"),
-        );
+        let line = format!("export trained --layout {layout} --output {file}");
+        run(folder, &line);
         let to = format!("--run-dir {layout} {task} --dropout 0");
         run(folder, &format!("import {file} {flags} {to}"));
         assert_eq!(evaluation(folder, layout), trained, "{layout}");
         let listed = parsed(folder, &format!("runs {layout} --json"));
         assert_eq!(listed["status"], "imported");
         // An export of the imported model has the same bytes as the imported file.
-        run(
-            folder,
-            &format!("export {layout} --layout {layout} --output again"),
-        );
+        let line = format!("export {layout} --layout {layout} --output again");
+        run(folder, &line);
         let bytes = |name: &str| std::fs::read(folder.join(name)).unwrap();
         assert_eq!(bytes("again"), bytes(&file), "{layout}");
         std::fs::remove_file(folder.join("again")).unwrap();
@@ -70,10 +66,8 @@ fn a_pytorch_file_is_converted_to_the_native_layout() {
     run(folder, &format!("{import} --output own.safetensors"));
     let again = format!("{import} --output own.safetensors");
     rejected(folder, &again, &["--output own.safetensors"]);
-    run(
-        folder,
-        &format!("{import} --output own.safetensors --force"),
-    );
+    let command = format!("{import} --output own.safetensors --force");
+    run(folder, &command);
     // The header of the file has the model's configuration.
     let half = "import own.safetensors --output half.safetensors --dtype bf16";
     run(folder, half);
@@ -118,10 +112,8 @@ fn inspect_lists_the_contents_of_files() {
 fn tensors_that_belong_to_no_stack_are_not_left_out_without_a_word() {
     let folder = &Folder::new();
     let whisper = fixture("../models/whisper");
-    let said = super::output(
-        folder,
-        &format!("import {whisper} --output own.safetensors"),
-    );
+    let line = format!("import {whisper} --output own.safetensors");
+    let said = super::output(folder, &line);
     let warning = "4 tensors of no stack left out: encoder.conv1.bias, ..";
     assert!(super::text(&said.stderr).contains(warning));
 }
