@@ -119,7 +119,7 @@ impl Recognised {
 
         let family = self.layout.family();
         let is_written = written.is_some();
-        let mut config = written.unwrap_or_else(|| (family.usual)(target));
+        let mut config = written.unwrap_or_else(|| family.usual_with(target));
         (config.source_vocab_size, config.target_vocab_size) = (source, target);
         // If the file has an embedding table, `d_model` is the width of the table. If the width of
         // a norm differs, the error then names the norm.

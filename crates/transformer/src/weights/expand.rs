@@ -95,7 +95,9 @@ mod tests {
     #[test]
     fn each_layout_has_rules_for_every_part_of_every_parameter() {
         for &layout in Layout::ALL {
-            let config = (layout.family().usual)(7)
+            let config = layout
+                .family()
+                .usual_with(7)
                 .with_weight_tying(WeightTying::None)
                 .with_n_encoder_layers(2)
                 .with_n_decoder_layers(1);

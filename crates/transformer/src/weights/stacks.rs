@@ -83,10 +83,8 @@ impl Stacks {
 
     /// Returns the configuration of a whole model with as much of the stacks as it can have.
     pub(super) fn nearest(&self) -> TransformerConfig {
-        match self.both() {
-            Some((encoder, decoder)) => TransformerConfig::nearest(&encoder, &decoder),
-            None => TransformerConfig::new(1, 1),
-        }
+        let (encoder, decoder) = self.both().expect("a model has a stack");
+        TransformerConfig::nearest(&encoder, &decoder)
     }
 
     /// Returns both stacks; a missing one is like the other.

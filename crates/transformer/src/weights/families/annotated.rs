@@ -39,9 +39,8 @@ fn rules() -> Rules {
         .norm("sublayer.2.norm", "feed_forward_residual.norm")
 }
 
-fn usual(_: usize) -> TransformerConfig {
-    base()
-        .with_norm_placement(NormPlacement::Pre)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    base.with_norm_placement(NormPlacement::Pre)
         .with_norm_variance(NormVariance::Unbiased)
         // The Annotated Transformer adds 1e-6 to the standard deviation, this crate ε to the
         // variance. An ε of 2e-6 has the same effect where the standard deviation is 1.

@@ -81,9 +81,8 @@ pub(super) fn inner_layers() -> Rules {
         .within("", "")
 }
 
-fn usual(_: usize) -> TransformerConfig {
-    base()
-        .with_activation(Activation::Gelu)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    base.with_activation(Activation::Gelu)
         .with_positions(Positions::Learned)
         .with_embedding_norm(true)
         .with_final_norm(false)

@@ -89,9 +89,8 @@ fn added(stacks: &Stacks) -> Parameters {
     Parameters::from([(TYPES.into(), zeros)])
 }
 
-fn usual(_: usize) -> TransformerConfig {
-    base()
-        .with_activation(Activation::Gelu)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    base.with_activation(Activation::Gelu)
         .with_positions(Positions::Learned)
         .with_embedding_norm(true)
         .with_final_norm(false)

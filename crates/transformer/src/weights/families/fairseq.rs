@@ -50,9 +50,8 @@ fn added(stacks: &Stacks) -> Parameters {
     added
 }
 
-fn usual(_: usize) -> TransformerConfig {
-    base()
-        .with_positions(Positions::SinusoidalFairseq)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    base.with_positions(Positions::SinusoidalFairseq)
         .with_max_len(1024)
         .with_final_norm(false)
         .with_logits_bias(false)

@@ -50,9 +50,8 @@ fn rules() -> Rules {
         .norm("ln_2", "feed_forward_residual.norm")
 }
 
-fn usual(_: usize) -> TransformerConfig {
-    base()
-        .with_norm_placement(NormPlacement::Pre)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    base.with_norm_placement(NormPlacement::Pre)
         .with_activation(Activation::GeluTanh)
         .with_positions(Positions::Learned)
         .with_scale_embeddings(false)

@@ -4,7 +4,7 @@ use super::*;
 
 pub(super) const FAMILY: Family = Family {
     rules,
-    usual: |_| base().with_norm_placement(NormPlacement::Pre),
+    usual: |base| base.with_norm_placement(NormPlacement::Pre),
     python: code,
     ..PLAIN
 };

@@ -43,9 +43,8 @@ fn rules() -> Rules {
         .norm("post_attention_layernorm", "feed_forward_residual.norm")
 }
 
-fn usual(_: usize) -> TransformerConfig {
-    base()
-        .with_norm_placement(NormPlacement::Pre)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    base.with_norm_placement(NormPlacement::Pre)
         .with_norm(NormKind::Rms)
         .with_norm_epsilon(1e-6)
         .with_activation(Activation::Swiglu)

@@ -42,9 +42,8 @@ pub(super) const FAMILY: Family = Family {
     ..PLAIN
 };
 
-fn usual(_: usize) -> TransformerConfig {
-    base()
-        .with_norm_placement(NormPlacement::Pre)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    base.with_norm_placement(NormPlacement::Pre)
         .with_positions(Positions::SinusoidalFairseq)
         .with_max_len(1024)
         .with_logits_bias(false)

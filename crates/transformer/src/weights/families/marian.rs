@@ -51,11 +51,11 @@ pub(super) const FAMILY: Family = Family {
 /// The field that is false in a model with a vocabulary for each side.
 const SHARED: &str = "share_encoder_decoder_embeddings";
 
-fn usual(vocab_size: usize) -> TransformerConfig {
-    base()
-        .with_activation(Activation::Swish)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    let last = u32::try_from(base.target_vocab_size.saturating_sub(1));
+    base.with_activation(Activation::Swish)
         .with_positions(Positions::SinusoidalHalves)
         .with_final_norm(false)
         .with_weight_tying(WeightTying::All)
-        .with_pad_id(u32::try_from(vocab_size.saturating_sub(1)).unwrap_or(0))
+        .with_pad_id(last.unwrap_or(0))
 }

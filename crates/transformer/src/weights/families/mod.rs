@@ -85,9 +85,8 @@ pub(in crate::weights) struct Family {
     pub is_own: bool,
     /// Whether the logits are scaled if the generator shares the embedding table, as in T5.
     pub scales_tied_logits: bool,
-    /// The usual values of the hyper-parameters that weights do not show, given the size of the
-    /// vocabulary. Sizes are placeholders.
-    pub usual: fn(usize) -> TransformerConfig,
+    /// Sets the usual values of the hyper-parameters that weights do not show, in those of the paper.
+    pub usual: fn(TransformerConfig) -> TransformerConfig,
     /// Hyper-parameters, by name, that may differ from the usual ones in a model of the family.
     pub free: &'static [&'static str],
     /// Returns the name of a hyper-parameter that the family cannot represent, among those in `free`.
@@ -115,6 +114,15 @@ pub(in crate::weights) struct HuggingFace {
 }
 
 impl Family {
+    /// Returns a model of the family with vocabularies of this size, and the paper's other sizes.
+    ///
+    /// Weights do not show the dropout probability. With 0, a device with autodiff gives the same
+    /// logits as a device without.
+    pub fn usual_with(&self, vocab_size: usize) -> TransformerConfig {
+        let paper = TransformerConfig::new(vocab_size, vocab_size);
+        (self.usual)(paper.with_dropout(0.0))
+    }
+
     /// Returns the stacks of a model of the family.
     pub fn stacks(&self, config: &TransformerConfig) -> Stacks {
         let mut stacks = Stacks::from(config).only(self.contents);
@@ -150,20 +158,12 @@ const PLAIN: Family = Family {
     computes_positions: false,
     is_own: false,
     scales_tied_logits: false,
-    usual: |_| base(),
+    usual: |base| base,
     free: &["norm_epsilon", "weight_tying"],
     refuses: |_, _| None,
     python: |_| None,
     hugging_face: None,
 };
-
-/// Returns the choices of the paper, with placeholders for sizes.
-///
-/// Weights do not show the dropout probability. With 0, a device with autodiff gives the same logits
-/// as a device without.
-fn base() -> TransformerConfig {
-    TransformerConfig::new(1, 1).with_dropout(0.0)
-}
 
 impl Layout {
     pub(in crate::weights) fn family(self) -> &'static Family {
@@ -225,7 +225,7 @@ impl Layout {
     }
 
     fn usual(self, config: TransformerConfig) -> TransformerConfig {
-        let usual = (self.family().usual)(config.target_vocab_size);
+        let usual = self.family().usual_with(config.target_vocab_size);
         TransformerConfig {
             activation: usual.activation,
             norm_placement: usual.norm_placement,
@@ -288,6 +288,9 @@ impl Layout {
         contents: Contents,
     ) -> Option<(&'static str, String)> {
         let family = self.family();
+        if stacks.clone().only(contents) == Stacks::default() {
+            return Some(("stacks", "none".into()));
+        }
         if family.is_own {
             return None;
         }
@@ -311,7 +314,7 @@ impl Layout {
         {
             return Some(("cross_attention", decoder.cross_attention.to_string()));
         }
-        let usual = (family.usual)(1);
+        let usual = family.usual_with(config.target_vocab_size);
         let refused = (family.refuses)(config, contents);
         let d_kv = config.d_kv.unwrap_or(config.d_head());
         let n_kv_heads = config.n_kv_heads.unwrap_or(config.n_heads);
@@ -388,6 +391,8 @@ mod tests {
             let is_whole = layout.is_hugging_face() && contents == Contents::Model;
             assert_eq!(found, (is_whole && is_of_tokens).then_some(layout));
             assert_eq!(config.validate(), Ok(()), "{layout}");
+            let nothing = layout.unsupported(&Stacks::default(), contents);
+            assert_eq!(nothing, Some(("stacks", "none".into())));
         }
     }
 }

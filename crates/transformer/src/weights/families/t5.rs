@@ -19,8 +19,8 @@ pub(super) const FAMILY: Family = Family {
     // Early versions of `transformers` wrote a table that cross-attention never used.
     ignores: &["EncDecAttention.relative_attention_bias.weight"],
     scales_tied_logits: true,
-    usual: |_| {
-        usual()
+    usual: |base| {
+        usual(base)
             .with_weight_tying(WeightTying::All)
             .with_scale_logits(true)
     },
@@ -51,8 +51,8 @@ pub(super) const GATED: Family = Family {
             .packed(&["wi_0", "wi_1"], "feed_forward.w_1")
     },
     mark: Some(".DenseReluDense.wi_0.weight"),
-    usual: |_| {
-        usual()
+    usual: |base| {
+        usual(base)
             .with_activation(Activation::GegluTanh)
             .with_weight_tying(WeightTying::Embeddings)
     },
@@ -94,9 +94,8 @@ fn layers() -> Rules {
         .norm("layer_norm", "feed_forward_residual.norm")
 }
 
-fn usual() -> TransformerConfig {
-    base()
-        .with_norm_placement(NormPlacement::Pre)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    base.with_norm_placement(NormPlacement::Pre)
         .with_norm(NormKind::Rms)
         .with_norm_epsilon(1e-6)
         .with_positions(Positions::Relative)

@@ -46,9 +46,8 @@ pub(super) const FAMILY: Family = Family {
 };
 
 /// The encoder has no embedding table, as if it shared the decoder's.
-fn usual(_: usize) -> TransformerConfig {
-    base()
-        .with_norm_placement(NormPlacement::Pre)
+fn usual(base: TransformerConfig) -> TransformerConfig {
+    base.with_norm_placement(NormPlacement::Pre)
         .with_activation(Activation::Gelu)
         .with_positions(Positions::Learned)
         .with_scale_embeddings(false)
