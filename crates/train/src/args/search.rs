@@ -8,6 +8,9 @@ use transformer::{ConfigError, TransformerConfig};
 use super::check::needs;
 use super::parse::{name_of, number, whole_number};
 
+/// Maximum width of a beam. A wider one is probably a mistake, and would take minutes for a line.
+const MAX_BEAM: usize = 10_000;
+
 /// Choices of `--length-penalty`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Penalty {
@@ -114,15 +117,15 @@ pub fn check_generation(
     let max_rows = max_rows(config, model);
     let rows = config.rows_per_source();
     let at_most = |flag, value, most: usize| {
-        let expected = format!("must be at most {most}, for the memory that it takes");
+        let expected = format!("must be at most {most}, for the time and the memory that it takes");
         Err(UsageError::new(flag, value, expected))
     };
-    if rows > max_rows {
-        let flag = match config.method {
-            Method::Beam { .. } => "--beam",
-            _ => "--n-best",
-        };
-        return at_most(flag, rows, max_rows);
+    let (flag, most) = match config.method {
+        Method::Beam { .. } => ("--beam", max_rows.min(MAX_BEAM)),
+        _ => ("--n-best", max_rows),
+    };
+    if rows > most {
+        return at_most(flag, rows, most);
     }
     match batch_size {
         0 => Err(UsageError::new("--batch-size", 0, "must be at least 1")),

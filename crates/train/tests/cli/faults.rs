@@ -356,7 +356,7 @@ fn limits_of_the_system_are_errors_in_words() {
         fails(&memory, 2, &["but there are 6.1 GB"]);
     }
     train_copy(path, "run", "");
-    let wide = "generate run 1 --beam 300000";
+    let wide = "generate run 1 --sample --n-best 300000";
     for limit in ["-v 300000", "-d 10000", "-v 45000"] {
         let memory = after(path, &format!("ulimit {limit}; exec"), wide);
         let said = text(&memory.stderr);

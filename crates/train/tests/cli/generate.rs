@@ -527,7 +527,7 @@ fn impossible_flags_are_rejected_in_one_line() {
     let folder = &Folder::new();
     let run = run().to_str().unwrap();
     let table = "
-        --beam 99999999999 | --beam 99999999999
+        --beam 10001 | --beam 10001: must be at most 10000, for the time
         --beam 2 --n-best 3 | --n-best 3
         --n-best 2 | --n-best 2
         --alpha 1 | --alpha 1
