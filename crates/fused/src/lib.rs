@@ -39,8 +39,8 @@
 //!
 //! [`self_attention`], [`cross_attention`] and [`attention_step`] have no fallback in plain Burn:
 //! without a fast path they return `None`, and the caller computes attention itself.
-//! [`linear`], [`dropout`] and [`Adam`] have no portable path, since Burn's own operations are as
-//! good. For the same reason, [`layer_norm`] on flex has a fast path only with autodiff, and
+//! [`linear`], [`dropout`], [`residual()`] and [`Adam`] have no portable path, since Burn's own
+//! operations are as good. For the same reason, [`layer_norm`] on flex has a fast path only with autodiff, and
 //! [`embedding`] only for 8-bit integers. [`rotate`] has no portable path, either. Tensors without
 //! elements have none, nor has flex in another precision than f32.
 //!

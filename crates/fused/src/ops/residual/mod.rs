@@ -6,8 +6,6 @@ mod autodiff;
 mod flex;
 #[cfg(feature = "flex")]
 mod kernel;
-#[cfg(all(feature = "_portable", feature = "autodiff"))]
-mod portable;
 
 use burn::tensor::Tensor;
 
@@ -29,10 +27,6 @@ pub fn residual(x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
     #[cfg(feature = "flex")]
     if [&x, &y].into_iter().all(crate::backend::flex::takes) {
         return flex::residual(x, y, dropout);
-    }
-    #[cfg(all(feature = "_portable", feature = "autodiff"))]
-    if [&x, &y].into_iter().all(crate::backend::portable::takes) {
-        return portable::residual(x, y, dropout);
     }
     x + drop_out(y, dropout)
 }
@@ -64,14 +58,6 @@ pub fn residual_norm(
         && [&gamma, &beta].into_iter().all(crate::backend::flex::takes)
     {
         return flex::residual_and_norm([x, y], [gamma, beta], dropout, statistics).1;
-    }
-    #[cfg(all(feature = "_portable", feature = "autodiff"))]
-    if [&x, &y].into_iter().all(crate::backend::portable::takes)
-        && [&gamma, &beta]
-            .into_iter()
-            .all(crate::backend::portable::takes)
-    {
-        return portable::residual_norm([x, y], [gamma, beta], dropout, statistics);
     }
     layer_norm_with(x + drop_out(y, dropout), gamma, beta, statistics)
 }
