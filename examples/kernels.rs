@@ -102,7 +102,7 @@ fn operations(device: &Device) -> Result<(), Box<dyn Error>> {
     let attention = AttentionConfig::new(d_model, n_heads);
     let own = attention.init_self_attention(device)?;
     let cross = attention.init_cross_attention(device)?;
-    let states = x.clone().reshape([BATCH, LENGTH, d_model]);
+    let states = || x.clone().reshape([BATCH, LENGTH, d_model]);
     let mask = AttentionMask::causal(LENGTH, device);
     let activation = |function, is_gated| Activation { function, is_gated };
     let (gelu, swish) = (
@@ -143,13 +143,13 @@ fn operations(device: &Device) -> Result<(), Box<dyn Error>> {
                 .sum()
         }),
         ("self-attention", &|| {
-            own.forward(states.clone(), None, None).sum()
+            own.forward(states(), None, None).sum()
         }),
         ("self-attention, causal", &|| {
-            own.forward(states.clone(), Some(&mask), None).sum()
+            own.forward(states(), Some(&mask), None).sum()
         }),
         ("cross-attention", &|| {
-            cross.forward(states.clone(), states.clone(), None).sum()
+            cross.forward(states(), states(), None).sum()
         }),
     ];
     println!("{:44}{:>8}{:>8}", "kernels of", "own", "Burn's");
