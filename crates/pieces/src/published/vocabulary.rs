@@ -365,6 +365,12 @@ impl PieceTokenizer {
         self.special.contains(&id)
     }
 
+    /// Returns the largest id of a token that a text may have; `None` if there are no such tokens.
+    pub fn largest_id(&self) -> Option<u32> {
+        let ids = self.vocabulary().ids.values().copied();
+        ids.filter(|&id| !self.is_special(id)).max()
+    }
+
     /// Returns all tokens with their ids, in any order.
     pub fn tokens(&self) -> impl Iterator<Item = (String, u32)> {
         let ids = self.vocabulary().ids.iter();

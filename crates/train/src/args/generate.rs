@@ -109,13 +109,25 @@ pub struct GenerateArgs {
     #[arg(long, help_heading = "Output", requires = "json")]
     pub alignments: bool,
     /// File for the outputs, written whole or not at all [default: standard output]
-    #[arg(long, short, help_heading = "Output", value_name = "FILE", conflicts_with_all = ["stream"])]
+    #[arg(
+        long,
+        short,
+        help_heading = "Output",
+        value_name = "FILE",
+        conflicts_with = "stream"
+    )]
     pub output: Option<PathBuf>,
     /// Print each token as soon as it is generated, one source at a time
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["beam", "length_penalty", "alpha", "n_best", "json", "alignments", "batch_size"])]
+    #[arg(long, help_heading = "Output", conflicts_with_all = [
+        "beam", "length_penalty", "alpha", "n_best", "json", "alignments", "batch_size",
+    ])]
     pub stream: bool,
     /// Read lines `SOURCE<TAB>TARGET` and print the log-probability of each target
-    #[arg(long, help_heading = "Output", conflicts_with_all = ["beam", "length_penalty", "alpha", "n_best", "sample", "temperature", "top_k", "top_p", "seed", "min_length", "max_length", "repetition_penalty", "no_repeat_ngram", "forbid", "prefix", "alignments", "stream"])]
+    #[arg(long, help_heading = "Output", conflicts_with_all = [
+        "beam", "length_penalty", "alpha", "n_best", "sample", "temperature", "top_k", "top_p",
+        "seed", "min_length", "max_length", "repetition_penalty", "no_repeat_ngram", "forbid",
+        "prefix", "alignments", "stream",
+    ])]
     pub score: bool,
     /// Quantise the weights to 8 bits first
     #[arg(long, help_heading = "Speed and memory")]

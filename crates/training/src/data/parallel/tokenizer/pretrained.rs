@@ -9,7 +9,6 @@ use super::engine::Engine;
 use super::template::{Language, Template, no_language};
 use super::{JOINT, PAD, Tokenizer, UNK, read_json};
 use crate::contain::contain;
-use crate::data::Sides;
 use crate::data::parallel::pretrained::PretrainedConfig;
 use crate::error::UsageError;
 use crate::files::sha256;
@@ -29,15 +28,12 @@ impl Tokenizer {
         side: Side,
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", parsed.path.display(), what);
-        let inner = match &*parsed.inner {
-            Engine::Pieces(pieces) => Arc::new(Engine::Pieces(pieces.of(side))),
-            Engine::Library(_) => parsed.inner.clone(),
-        };
+        let (inner, largest_id) = parsed.of(side);
         let what = "cannot end texts: the model has no eos_token_id";
         let end_id = model.search.eos_id.ok_or_else(|| wrong(what.into()))?;
-        let (size, largest_id) = match side {
-            Side::Source => (model.vocab_size.source, parsed.largest_ids.source),
-            Side::Target => (model.vocab_size.target, parsed.largest_ids.target),
+        let size = match side {
+            Side::Source => model.vocab_size.source,
+            Side::Target => model.vocab_size.target,
         };
         if let Some(id) = largest_id.filter(|&id| id as usize >= size) {
             let what = format!("has the token id {id}, but the model has {size} tokens");
@@ -93,7 +89,7 @@ pub struct PretrainedTokenizer {
     path: PathBuf,
     inner: Arc<Engine>,
     /// Largest id of a token that a text may have; `None` if there are no such tokens.
-    largest_ids: Sides<Option<u32>>,
+    largest_id: Option<u32>,
     /// SHA-256 of the file, in hexadecimal digits.
     pub sha256: String,
     json: Arc<[u8]>,
@@ -124,26 +120,27 @@ impl PretrainedTokenizer {
             notes::warn(&format!("{}: {what}", folder.display()));
         }
         let inner = Engine::parse(&json).map_err(|what| unfit(&path, what))?;
-        // The largest ids are found here, before the caller reads the weights of the model, so that
+        // The largest id is found here, before the caller reads the weights of the model, so that
         // this copy of the vocabulary and the weights are not in memory together.
-        let largest_id = |inner: &Engine| {
-            let tokens = inner.tokens().into_iter().map(|(_, id)| id);
-            tokens.filter(|&id| !inner.is_special(id)).max()
-        };
-        let largest_ids = match &inner {
-            Engine::Library(_) => Sides::both(largest_id(&inner)),
-            Engine::Pieces(pieces) => {
-                let of = |side| largest_id(&Engine::Pieces(pieces.of(side)));
-                Sides::new(of(Side::Source), of(Side::Target))
-            }
-        };
+        let tokens = inner.tokens().into_iter().map(|(_, id)| id);
+        let largest_id = tokens.filter(|&id| !inner.is_special(id)).max();
         Ok(Self {
-            largest_ids,
+            largest_id,
             inner: inner.into(),
             sha256: sha256(&json),
             json: json.into(),
             path,
         })
+    }
+
+    /// Returns the tokeniser of one side, and the largest id of a token that its texts may have.
+    fn of(&self, side: Side) -> (Arc<Engine>, Option<u32>) {
+        let Engine::Pieces(pieces) = &*self.inner else {
+            return (self.inner.clone(), self.largest_id);
+        };
+        let pieces = pieces.of(side);
+        let largest_id = pieces.largest_id();
+        (Arc::new(Engine::Pieces(pieces)), largest_id)
     }
 
     /// Returns the token of a language by its name in the tokeniser, such as `eng_Latn`, or for
