@@ -133,11 +133,11 @@ fn check_steps(
 ) -> Result<(), UsageError> {
     let what = match end {
         None if step <= steps => return Ok(()),
-        None => format!("is at step {step}, past --steps {steps}; ask for more"),
         Some(_) if args.steps.is_some_and(|steps| steps > step) => return Ok(()),
-        Some(end) => format!(
+        Some(end) if args.steps.is_none() => format!(
             "has ended after step {step} ({end}); say with --steps how far it goes on, past a target if evaluation.target in its config.json is raised"
         ),
+        _ => format!("is at step {step}, and --steps {steps} asks for no more"),
     };
     Err(unusable(&args.run, what))
 }

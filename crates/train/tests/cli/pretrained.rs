@@ -74,6 +74,22 @@ fn a_folder_is_trained_further() {
             .map(|run| json(&folder.join(run).join("summary.json"))["valid_loss"].clone());
         assert!(one.is_number() && one == two, "{name}: {one} and {two}");
     }
+    // A folder with other weights has another hash.
+    let config = folder.join("bart/config.json");
+    let other =
+        std::fs::read_to_string(&config)
+            .unwrap()
+            .replacen("\"sha256\": \"", "\"sha256\": \"0", 1);
+    std::fs::write(
+        folder.join("bart-again/config.json"),
+        other.replace("\"seed\": 0", "\"seed\": 1"),
+    )
+    .unwrap();
+    let compared = parsed(folder, "compare bart bart-again --json");
+    assert_eq!(
+        compared["settings"][0]["path"], "data.pretrained.sha256",
+        "{compared}"
+    );
     let compared = parsed(folder, "compare t5 bart --json");
     let from = &compared["settings"].as_array().unwrap()[0];
     assert_eq!(from["path"], "from");

@@ -72,6 +72,12 @@ fn a_run_that_ends_early_says_why() {
     assert_has(&stdout, &[&format!("step {step} of 2000 ")]);
     let more = "; say with --steps how far it goes on, past a target if evaluation.target in its config.json is raised";
     crate::rejected(folder, "resume target", &[&found, more]);
+    let no_more = format!("is at step {step}, and --steps {step} asks for no more");
+    crate::rejected(
+        folder,
+        &format!("resume target --steps {step}"),
+        &[&no_more],
+    );
     // A run that was killed in the final test keeps the reason for which training ended.
     std::fs::remove_file(run.join("summary.json")).unwrap();
     let resumed = notes(&output(folder, "resume target"));

@@ -42,8 +42,12 @@ pub(super) fn to_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("it is plain data") + "\n"
 }
 
-/// Returns a text as one line: blanks replace its line breaks.
+/// Returns a text as one line: blanks replace its line breaks, those at which readers of files end a
+/// line.
+///
+/// ```
+/// assert_eq!(training::inference::one_line("a\nb\rc\u{2028}d\u{c}"), "a b c\u{2028}d\u{c}");
+/// ```
 pub fn one_line(text: &str) -> String {
-    let breaks = |c| matches!(c, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
-    text.replace(breaks, " ")
+    text.replace(['\n', '\r'], " ")
 }

@@ -31,6 +31,8 @@ pub struct RunData {
     pub settings: Settings,
     /// Status, and number of steps taken.
     pub status: RunStatus,
+    /// Step of the last checkpoint; 0 if there is none.
+    pub saved: usize,
     /// Best evaluation, which chooses the run's model; `None` if there was no evaluation with a
     /// value of the metric that decides.
     pub best: Option<Best>,
@@ -107,7 +109,8 @@ impl RunData {
         // While a run is running, `status.json` has the step of its last checkpoint, and
         // `metrics.jsonl` may have later steps.
         let last = lines.last().map_or(0, |line| line.step);
-        status.step = status.step.max(last);
+        let saved = status.step;
+        status.step = saved.max(last);
         let by = if config["evaluation"]["target"].is_null() {
             serde_json::from_value(config["evaluation"]["best_by"].clone())
         } else {
@@ -121,6 +124,7 @@ impl RunData {
             folder: folder.into(),
             settings: compared_settings(&config),
             status,
+            saved,
             best: best(by.unwrap_or(BestBy::Loss), &lines),
             curves: Curves::new(&lines),
             lengths: None,
@@ -184,8 +188,8 @@ impl RunData {
             "seconds" => result("train_seconds").or(self.curves.last(name)),
             "parameters" | "tokens_per_second" => result(name),
             "model_step" => {
-                let step = Best::model_step(self.best, self.status.step);
-                result(name).or((step > 0).then_some(step as f64))
+                let step = Best::model_step(self.best, self.saved);
+                result(name).or((self.saved > 0).then_some(step as f64))
             }
             "train_loss" => self.curves.last("loss"),
             "valid_loss" => result(name).or(evaluated(name)),
@@ -226,7 +230,8 @@ fn best(by: BestBy, lines: &[MetricsLine]) -> Option<Best> {
 }
 
 /// Groups runs of the same data that differ in their seed only, in the order of the first run of each group. A group
-/// is a list of indices. Derived settings and settings without effect do not count.
+/// is a list of indices. Its runs have begun with the same model and have the same status. Derived settings and
+/// settings without effect do not count.
 ///
 /// Runs with the same seed are never in one group, because the mean of a group must be a mean over
 /// seeds.
@@ -236,7 +241,11 @@ pub fn seed_groups(runs: &[RunData]) -> Vec<Vec<usize>> {
         let is_alike = |group: &&mut Vec<usize>| {
             let has_seed = group.iter().any(|&other| runs[other].seed() == run.seed());
             let paths = differing(&[&runs[group[0]].settings, &run.settings]);
-            !has_seed && paths == ["seed"]
+            let of = |run: &RunData| {
+                let begun = run.config["data"]["pretrained"]["sha256"].clone();
+                (begun, run.status.status)
+            };
+            !has_seed && paths == ["seed"] && of(&runs[group[0]]) == of(run)
         };
         match groups.iter_mut().find(is_alike) {
             Some(group) => group.push(index),
@@ -300,7 +309,7 @@ mod tests {
             assert_eq!(found, ("exact_match", 0.5, 10));
             assert_eq!((run.status.step, run.metric("seconds")), (16, Some(5.0)));
             assert_eq!(run.metric("valid_loss"), Some(1.0));
-            assert_eq!(run.metric("model_step"), Some(10.0));
+            assert_eq!(run.metric("model_step"), None, "it has no checkpoint");
             assert_eq!(run.metric("test_exact_match"), None);
         }
         let summary = r#"{"split":"test","exact_match":0.75}"#;

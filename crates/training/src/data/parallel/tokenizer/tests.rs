@@ -74,6 +74,7 @@ fn real_texts_are_decoded_exactly() {
         "He said \"yes\" and left (quickly). -- nothing...",
         "l'homme d'affaires, don 't , ( a ) \" b \" „Das ist gut“, sagte er: ¿Qué? ¡Nada!",
         "a  b ,  c   -d- #1 @home x\u{301} 猫が好き 🙂▁",
+        "<pad> <eos> a <unk><bos>",
     ] {
         check_identity(text);
     }

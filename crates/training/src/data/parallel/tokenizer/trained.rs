@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Tokenizer;
-use super::config::{Texts, TokenizerConfig};
+use super::config::{Texts, TokenizerConfig, TokenizerKind};
 use super::untrained::{SPECIAL, untrained};
 use crate::contain::contain;
 use crate::error::UsageError;
@@ -59,7 +59,14 @@ impl Tokenizer {
         let expected = format!("must be at most {found}: the {name} have no more tokens");
         let or_fewer = side.of(config.or_fewer);
         UsageError::check(found >= size || or_fewer, path, size, expected)?;
-        let json = inner.to_string(false).expect("it is plain data");
-        Ok(Self::from_json(json.into_bytes(), Path::new("of the corpus"))?.0)
+        let mut json = serde_json::to_value(inner).expect("it is plain data");
+        if config.kind == TokenizerKind::Unigram {
+            // The trainer gives special tokens the best score, so that a typed `<pad>` would be one.
+            for id in 0..SPECIAL {
+                json["model"]["vocab"][id][1] = (-1e6).into();
+            }
+        }
+        let json = serde_json::to_vec(&json).expect("it is plain data");
+        Ok(Self::from_json(json, Path::new("of the corpus"))?.0)
     }
 }
