@@ -30,6 +30,7 @@ use transformer::{Decoder, Encoder, Memory};
 
 /// A random model, and a sound: see `whisper/make.py`.
 const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/whisper");
+const OPTIONS: [&str; 4] = ["--beam=", "--int8", "--language=", "--times"];
 /// Samples a second.
 const RATE: u32 = 16_000;
 /// Samples in a window of the spectrogram, and from one window to the next.
@@ -53,10 +54,8 @@ struct Convolutions {
 impl Whisper {
     /// Builds the model of a folder.
     fn new(imported: &Imported, device: &Device) -> Result<Self, WeightsError> {
-        let given = imported.others.iter().map(|(name, data)| {
-            let name = name.trim_start_matches("encoder.");
-            (name.to_string(), data.clone())
-        });
+        let given = imported.others.clone().into_iter();
+        let given = given.map(|(name, data)| (name.replace("encoder.", ""), data));
         let given: Parameters = given.collect();
         let conv = |name: &str, stride| {
             let shape = given[&format!("{name}.weight")].shape();
@@ -65,10 +64,8 @@ impl Whisper {
                 .with_padding(PaddingConfig1d::Explicit(1, 1))
                 .init(device)
         };
-        let convolutions = Convolutions {
-            conv1: conv("conv1", 1),
-            conv2: conv("conv2", 2),
-        };
+        let (conv1, conv2) = (conv("conv1", 1), conv("conv2", 2));
+        let convolutions = Convolutions { conv1, conv2 };
         Ok(Self {
             convolutions: with_parameters(&convolutions, given)?,
             encoder: imported.encoder(device)?,
@@ -101,19 +98,15 @@ fn read_wav(path: &str) -> Result<Vec<f32>, Box<dyn Error>> {
         SampleFormat::Float => file.samples().collect::<Result<_, _>>()?,
         SampleFormat::Int => {
             let largest = (1_i64 << (spec.bits_per_sample - 1)) as f32;
-            let samples = file.samples::<i32>();
-            samples
-                .map(|x| x.map(|x| x as f32 / largest))
-                .collect::<Result<_, _>>()?
+            let scaled = (file.samples::<i32>()).map(|x| x.map(|x| x as f32 / largest));
+            scaled.collect::<Result<_, _>>()?
         }
     };
     if sample_rate == 0 {
         return Err("has a sample rate of 0".into());
     }
-    let mono: Vec<f32> = samples
-        .chunks_exact(channels)
-        .map(|frame| frame.iter().sum::<f32>() / channels as f32)
-        .collect();
+    let mean = |frame: &[f32]| frame.iter().sum::<f32>() / channels as f32;
+    let mono: Vec<f32> = samples.chunks_exact(channels).map(mean).collect();
     if sample_rate == RATE {
         return Ok(mono);
     }
@@ -133,21 +126,19 @@ fn read_wav(path: &str) -> Result<Vec<f32>, Box<dyn Error>> {
 fn spectrogram(samples: &[f32], shape: [usize; 2], device: &Device) -> Tensor<2> {
     let [n_mels, n_frames] = shape;
     // Silence follows the samples, and both ends are mirrored for the windows at the ends.
-    let half = WINDOW as isize / 2;
     let sample = |index: isize| {
         let last = (n_frames * HOP) as isize - 1;
         let index = last - (last - index.abs()).abs();
         f64::from(samples.get(index as usize).copied().unwrap_or(0.0))
     };
-    let hann: Vec<f64> = (0..WINDOW)
-        .map(|n| 0.5 - 0.5 * (2.0 * PI * n as f64 / WINDOW as f64).cos())
-        .collect();
+    let hann = |n: usize| 0.5 - 0.5 * (2.0 * PI * n as f64 / WINDOW as f64).cos();
+    let hann: Vec<f64> = (0..WINDOW).map(hann).collect();
     let filters = mel_filters(n_mels);
     let fft = RealFftPlanner::<f64>::new().plan_fft_forward(WINDOW);
     let (mut windowed, mut spectrum) = (fft.make_input_vec(), fft.make_output_vec());
     let mut levels = vec![0.0; n_mels * n_frames];
     for frame in 0..n_frames {
-        let first = (frame * HOP) as isize - half;
+        let first = (frame * HOP) as isize - WINDOW as isize / 2;
         for (n, value) in windowed.iter_mut().enumerate() {
             *value = sample(first + n as isize) * hann[n];
         }
@@ -155,11 +146,8 @@ fn spectrogram(samples: &[f32], shape: [usize; 2], device: &Device) -> Tensor<2>
             .expect("the buffers have the right lengths");
         let power: Vec<f64> = spectrum.iter().map(|x| x.norm_sqr()).collect();
         for (mel, filter) in filters.iter().enumerate() {
-            let energy: f64 = filter
-                .iter()
-                .zip(&power)
-                .map(|(weight, power)| weight * power)
-                .sum();
+            let pairs = filter.iter().zip(&power);
+            let energy: f64 = pairs.map(|(weight, power)| weight * power).sum();
             levels[mel * n_frames + frame] = energy.max(1e-10).log10();
         }
     }
@@ -177,23 +165,32 @@ fn mel_filters(n_mels: usize) -> Vec<Vec<f64>> {
         mel if mel < 15.0 => 200.0 / 3.0 * mel,
         mel => 1000.0 * (step * (mel - 15.0)).exp(),
     };
-    let edges: Vec<f64> = (0..n_mels + 2)
-        .map(|n| hertz(highest * n as f64 / (n_mels + 1) as f64))
-        .collect();
+    let edge = |n: usize| hertz(highest * n as f64 / (n_mels + 1) as f64);
+    let edges: Vec<f64> = (0..n_mels + 2).map(edge).collect();
     let filter = |edges: &[f64]| -> Vec<f64> {
         let (low, middle, high) = (edges[0], edges[1], edges[2]);
         let frequencies = (0..=WINDOW / 2).map(|bin| bin as f64 * f64::from(RATE) / WINDOW as f64);
         let height = |f: f64| ((f - low) / (middle - low)).min((high - f) / (high - middle));
-        frequencies
-            .map(|f| height(f).max(0.0) * 2.0 / (high - low))
-            .collect()
+        let scaled = frequencies.map(|f| height(f).max(0.0) * 2.0 / (high - low));
+        scaled.collect()
     };
     edges.windows(3).map(filter).collect()
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
+    if let Err(error) = run() {
+        eprintln!("error: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let arguments = std::env::args().skip(1);
     let (options, mut names): (Vec<_>, Vec<_>) = arguments.partition(|it| it.starts_with("--"));
+    let is_known = |it: &&String| OPTIONS.map(Some).contains(&it.split_inclusive('=').next());
+    if let Some(unknown) = options.iter().find(|it| !is_known(it)) {
+        return Err(format!("{unknown} is not one of {}", OPTIONS.join(", ")).into());
+    }
     let option = |name: &str| options.iter().find_map(|option| option.strip_prefix(name));
     if names.is_empty() {
         names = vec![TINY.into(), format!("{TINY}/sound.wav")];
@@ -219,15 +216,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     if let Some(width) = option("--beam=") {
+        let width = width.parse();
+        let width = width.map_err(|error| format!("--beam: {error}"))?;
+        let length_penalty = LengthPenalty::Power { alpha: 1.0 };
         defaults.method = Method::Beam {
-            width: width.parse()?,
-            length_penalty: LengthPenalty::Power { alpha: 1.0 },
+            width,
+            length_penalty,
         };
     }
     // The start token takes one of the decoder's positions.
     let positions = model.decoder.max_len().expect("positions are learned");
-    let search = defaults.config(positions - 1);
-    let shape = model.shape();
+    let (search, shape) = (defaults.config(positions - 1), model.shape());
     for path in &names[1..] {
         let samples = read_wav(path).map_err(|error| format!("{path}: {error}"))?;
         let mut text = String::new();
@@ -236,11 +235,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let begin = Instant::now();
             let memory = model.encode(spectrogram);
             let encoded = begin.elapsed();
-            let (decoder, prefix) = (&model.decoder, &defaults.prefix);
-            let found = decoder.complete(&memory, &[prefix], &search)?;
+            let found = (model.decoder).complete(&memory, &[&defaults.prefix], &search)?;
             if option("--times").is_some() {
                 let decoded = begin.elapsed() - encoded;
-                let n = found[0][0].tokens.len() - prefix.len();
+                let n = found[0][0].tokens.len() - defaults.prefix.len();
                 eprintln!("encoder {encoded:?}, {n} tokens in {decoded:?}");
             }
             let heard = tokenizer.decode(&found[0][0].tokens, true);

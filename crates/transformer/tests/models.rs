@@ -532,6 +532,36 @@ fn whisper_generates_what_transformers_generates() {
 }
 
 #[test]
+fn no_limit_of_whisper_counts_the_prompt() {
+    let (_, about) = model("whisper");
+    let imported = imported("whisper");
+    let path = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(folder("whisper").join("generation_config.json")).unwrap();
+    fs::write(path.path().join("config.json"), "{}").unwrap();
+    let memory = Memory::from(states_of_sound(&imported, spectrograms(&imported, &about)));
+    let decoder = imported.decoder(&Device::flex()).unwrap();
+    // The greedy outputs of transformers 5.24 with these limits begin as those without.
+    for (name, most, expected) in [
+        ("max_length", 5, 5),
+        ("max_length", 1, 1),
+        ("max_length", 40, 28),
+        ("max_new_tokens", 4, 4),
+        ("max_new_tokens", 1, 1),
+    ] {
+        let mut fields: Value = serde_json::from_str(&text).unwrap();
+        fields[name] = most.into();
+        let file = path.path().join("generation_config.json");
+        fs::write(file, fields.to_string()).unwrap();
+        let defaults = read_generation(path.path(), &imported.stacks).unwrap();
+        let prompts = [&defaults.prefix, &defaults.prefix].map(Vec::clone);
+        let found = decoder.complete(&memory, &prompts, &defaults.config(31));
+        for (found, whole) in found.unwrap().iter().zip(rows(&about, "beam 1")) {
+            assert_eq!(found[0].tokens[3..], whole[..expected], "{name} {most}");
+        }
+    }
+}
+
+#[test]
 fn tokens_before_a_text_of_whisper_are_those_of_the_folder() {
     let imported = imported("whisper");
     let path = tempfile::tempdir().unwrap();

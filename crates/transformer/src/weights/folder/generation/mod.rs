@@ -12,6 +12,7 @@ pub use self::write::hugging_face_generation;
 
 use self::method::read_method;
 use self::speech::start_of_speech;
+use crate::TransformerConfig;
 use crate::generate::{EarlyStopping, GenerateDefaults};
 use crate::weights::error::WeightsError;
 use crate::weights::fields::Fields;
@@ -124,8 +125,7 @@ fn read_folder(folder: &Path, stacks: &Stacks) -> Result<GenerateDefaults, Weigh
             }
         }
     }
-    let size = stacks.nearest().target_vocab_size;
-    let read = read(&mut fields, size, stacks.encoder.is_none())?;
+    let read = read(&mut fields, &stacks.nearest(), stacks.encoder.is_none())?;
     let is_own = fields.file == GENERATION;
     for (name, neutral) in WITHOUT_EFFECT {
         let value: Option<f64> = fields.optional(name)?;
@@ -147,13 +147,14 @@ fn read_folder(folder: &Path, stacks: &Stacks) -> Result<GenerateDefaults, Weigh
     Ok(read)
 }
 
-/// Takes the settings that are supported out of `fields`. `size` is the size of the vocabulary, and
-/// `is_decoder` says whether there is no encoder.
+/// Takes the settings that are supported out of `fields`. `is_decoder` says whether there is no
+/// encoder.
 fn read(
     fields: &mut Fields,
-    size: usize,
+    model: &TransformerConfig,
     is_decoder: bool,
 ) -> Result<GenerateDefaults, WeightsError> {
+    let size = model.target_vocab_size;
     let bos_id: Option<u32> = fields.optional("bos_token_id")?;
     let start_id = fields.optional("decoder_start_token_id")?.or(bos_id);
     let start_id = match start_id {
@@ -238,7 +239,17 @@ fn read(
             return Err(fields.refuse(name, &0, &"at least 1"));
         }
     }
-    let max_length = max_length.map(|most| most.saturating_sub(begin).max(1));
+    // The library `transformers` counts the prompt of speech in neither, up to the last position.
+    let with_prompt = |most: usize| {
+        let most = most.saturating_add(speech.len());
+        most.min(model.max_len.saturating_sub(1))
+    };
+    let (max_new, max_length) = if speech.is_empty() {
+        let beside = |most: usize| most.saturating_sub(begin).max(1);
+        (max_new, max_length.map(beside))
+    } else {
+        (max_new.map(with_prompt), max_length.map(with_prompt))
+    };
     // `min_new_tokens` replaces `min_length`.
     let min_length: usize = fields.optional("min_length")?.unwrap_or(0);
     let min_new: usize = fields.optional("min_new_tokens")?.unwrap_or(0);

@@ -27,7 +27,12 @@ pub fn hugging_face_generation(defaults: &GenerateDefaults) -> Map<String, Value
     // `min_length` and `max_length` count the start token.
     let begin = usize::from(defaults.bos_id.is_some());
     if let Some(most) = defaults.max_length {
-        set("max_length", (most + begin).into());
+        let most = match defaults.prefix.len() {
+            // The prompt of speech is not counted.
+            prompt if !defaults.count_prefix => most.saturating_sub(prompt).max(1),
+            _ => most + begin,
+        };
+        set("max_length", most.into());
     }
     match defaults.method {
         // The file is that of a model that was not read from a folder.
