@@ -264,7 +264,7 @@ fn damaged_files_are_named() {
         (
             "vocab.json",
             b"{\"<unk>\": 1, \"<pad>\": 2}",
-            "vocab.json has no token </s>",
+            "has vocab.json: there is no token </s>",
         ),
         (
             "vocab.json",
@@ -274,7 +274,7 @@ fn damaged_files_are_named() {
         (
             "vocab.json",
             b"{\"</s>\": 0, \"<unk>\": 1, \"<pad>\": 1}",
-            "vocab.json has two tokens with one id",
+            "has vocab.json: <pad> and <unk> both have the id 1",
         ),
         (
             "tokenizer_config.json",

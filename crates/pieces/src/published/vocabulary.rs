@@ -81,6 +81,11 @@ pub(super) fn packed(folder: &Path) -> Result<Option<(Vec<u8>, PieceTokenizer)>,
         (Class::Marian, SOURCE, Some(TARGET))
     } else if has(BOTH) && has(VOCAB) {
         (Class::M2m100, BOTH, None)
+    } else if let Some(missing) = [SOURCE, TARGET].into_iter().find(|name| !has(name))
+        && (has(SOURCE) || has(TARGET))
+    {
+        let other = if missing == SOURCE { TARGET } else { SOURCE };
+        return Err(format!("{other}, but no {missing}"));
     } else {
         return Ok(None);
     };
@@ -203,12 +208,13 @@ struct Vocabulary {
 impl Vocabulary {
     /// Returns the vocabulary of a file; an error if two tokens have one id.
     fn new(ids: Ids, file: &str) -> Result<Self, String> {
-        let ids: HashMap<String, u32> = ids.0.into_iter().collect();
-        let names: HashMap<u32, String> =
-            ids.iter().map(|(name, &id)| (id, name.clone())).collect();
-        if names.len() != ids.len() {
-            return Err(format!("{file} has two tokens with one id"));
+        let mut names: HashMap<u32, String> = HashMap::new();
+        for (name, &id) in &ids.0 {
+            if let Some(other) = names.insert(id, name.clone()) {
+                return Err(format!("{file}: {other} and {name} both have the id {id}"));
+            }
         }
+        let ids = ids.0.into_iter().collect();
         Ok(Self { ids, names })
     }
 }
@@ -241,7 +247,7 @@ impl PieceTokenizer {
         let mut ids = file.vocab.0;
         let id = |ids: &BTreeMap<String, u32>, token: &str| {
             let found = ids.get(token).copied();
-            found.ok_or_else(|| format!("{VOCAB} has no token {token}"))
+            found.ok_or_else(|| format!("{VOCAB}: there is no token {token}"))
         };
         let (unk_id, eos_id) = (id(&ids, "<unk>")?, id(&ids, "</s>")?);
         let mut special = HashSet::from([unk_id, eos_id, id(&ids, "<pad>")?]);
@@ -262,7 +268,7 @@ impl PieceTokenizer {
                 for token in ["<unk>", "</s>", "<pad>"] {
                     if ids.get(token) != target.0.get(token) {
                         return Err(format!(
-                            "{TARGET_VOCAB} and {VOCAB} have different ids of {token}"
+                            "{TARGET_VOCAB} and {VOCAB} with different ids of {token}"
                         ));
                     }
                 }
