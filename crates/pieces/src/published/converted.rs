@@ -4,7 +4,8 @@
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
-use super::{CONFIG, LISTS, added_token, listed};
+use super::unique::Ids;
+use super::{CONFIG, LISTS, added_token, is_role, listed};
 use crate::{Kind, SentencePiece};
 
 /// The languages of mBART, and those that mBART-50 has in addition.
@@ -17,15 +18,15 @@ const MBART_50: &str = "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk
 pub(super) fn file_of(class: &str) -> Option<&'static str> {
     match class {
         "T5Tokenizer" | "MT5Tokenizer" | "PegasusTokenizer" => Some("spiece.model"),
-        "MBartTokenizer" | "MBart50Tokenizer" => Some("sentencepiece.bpe.model"),
+        "MBartTokenizer" | "MBart50Tokenizer" | "NllbTokenizer" => Some("sentencepiece.bpe.model"),
         _ => None,
     }
 }
 
-/// Returns the `tokenizer.json` of a class in [`file_of`]. `config` is the `tokenizer_config.json`.
-pub(super) fn of_unigram(class: &str, model: &SentencePiece, config: &Value) -> Value {
+/// Returns the vocabulary and the added tokens of a class in [`file_of`]. `config` is the
+/// `tokenizer_config.json`.
+pub(super) fn of_pieces(class: &str, model: &SentencePiece, config: &Value) -> Value {
     let number = |name: &str, usual| config[name].as_u64().unwrap_or(usual);
-    let language = config["src_lang"].as_str().unwrap_or("en_XX");
     let own = (0..model.len() as u32).filter_map(|id| Some((model.piece(id)?, model.score(id)?)));
     let own = own.map(|(piece, score)| (piece.to_owned(), f64::from(score)));
     let zeros = |names: &[&str]| -> Vec<(String, f64)> {
@@ -42,43 +43,103 @@ pub(super) fn of_unigram(class: &str, model: &SentencePiece, config: &Value) -> 
         );
         vocab
     };
-    let (vocab, before, after) = match class {
-        "MBartTokenizer" => (fairseq(&[MBART]), None, vec!["</s>", language]),
-        "MBart50Tokenizer" => (fairseq(&[MBART, MBART_50]), Some(language), vec!["</s>"]),
+    let vocab = match class {
+        "MBartTokenizer" => fairseq(&[MBART]),
+        "MBart50Tokenizer" => fairseq(&[MBART, MBART_50]),
+        "NllbTokenizer" => {
+            let mut vocab = zeros(&["<s>", "<pad>", "</s>", "<unk>"]);
+            let others = own.filter(|(piece, _)| !vocab[..4].iter().any(|(name, _)| name == piece));
+            let others: Vec<_> = others.collect();
+            vocab.extend(others);
+            vocab
+        }
         "PegasusTokenizer" => {
             let mut vocab = zeros(&["<pad>", "</s>", "<mask_1>", "<mask_2>"]);
             vocab.extend((2..number("offset", 103)).map(|n| (format!("<unk_{n}>"), -100.0)));
             vocab.extend(own.skip(2));
-            (vocab, None, vec!["</s>"])
+            vocab
         }
         _ => {
             let extra = (0..number("extra_ids", 100)).rev();
             let extra = extra.map(|n| (format!("<extra_id_{n}>"), 0.0));
-            (own.chain(extra).collect(), None, vec!["</s>"])
+            own.chain(extra).collect()
         }
     };
-    let id = |token: &str| vocab.iter().position(|(name, _)| name == token);
-    // The tokens that a text never has: those that the file lacks, and its controls.
-    let is_own = |name: &str| {
-        let kind = model.id(name).and_then(|id| model.kind(id));
-        kind.is_some_and(|kind| !matches!(kind, Kind::Control | Kind::Unknown))
-    };
-    let special = vocab
-        .iter()
-        .enumerate()
-        .filter(|(_, (name, _))| !is_own(name));
-    let special = special.map(|(id, (name, _))| added(id, name));
+    // A list of further tokens in `tokenizer_config.json` replaces those of the class, and the controls
+    // and user-defined pieces of the file. Null is an empty list, except for NLLB.
+    let lists = LISTS.iter().filter_map(|field| config.get(field));
+    let is_list = |list: &&Value| list.is_array() || list.is_null() && class != "NllbTokenizer";
+    let lists: Vec<&Value> = lists.filter(is_list).collect();
+    let names: Vec<&str> = lists.iter().flat_map(|list| listed(list)).collect();
+    let is_listed = !lists.is_empty();
+    let is_own = class != "PegasusTokenizer" && !is_listed;
+    let tokens = vocab.iter().enumerate().filter_map(|(id, (name, _))| {
+        // A text never has the tokens that the file lacks, nor its controls.
+        let is_special = match model.id(name).and_then(|id| model.kind(id)) {
+            Some(Kind::Unknown) => true,
+            None if !is_listed || is_role(name) || names.contains(&&**name) => true,
+            Some(Kind::Control) if is_own || is_role(name) => true,
+            Some(Kind::UserDefined) if is_own => false,
+            _ => return None,
+        };
+        let mut token = added(class, id, name);
+        token["special"] = is_special.into();
+        Some(token)
+    });
+    let added_tokens: Vec<Value> = tokens.collect();
     let table = BASE64_STANDARD.encode(model.charsmap());
     let table = json!({"type": "Precompiled", "precompiled_charsmap": table});
     let table = Some(table).filter(|_| !model.charsmap().is_empty());
-    let mut json = json!({
-        "added_tokens": special.collect::<Vec<_>>(),
-        "normalizer": normalizer(class, table),
-        "post_processor": template(before, &after, |token| id(token).unwrap_or(0)),
-        "model": {"type": "Unigram", "unk_id": id("<unk>"), "vocab": vocab, "byte_fallback": false},
+    let model = if class == "NllbTokenizer" {
+        bpe_of(model, &vocab)
+    } else {
+        let unk_id = vocab.iter().position(|(name, _)| name == "<unk>");
+        json!({"type": "Unigram", "unk_id": unk_id, "vocab": vocab, "byte_fallback": false})
+    };
+    json!({"added_tokens": added_tokens, "normalizer": table, "model": model})
+}
+
+/// Returns the model of NLLB. The library `transformers` orders the pairs that are merged by the id of
+/// what they are merged to, and splits of one piece by the length of their first part.
+fn bpe_of(model: &SentencePiece, vocab: &[(String, f64)]) -> Value {
+    let mut merges = Vec::new();
+    for piece in (0..model.len() as u32).filter_map(|id| model.piece(id)) {
+        let splits = piece
+            .char_indices()
+            .skip(1)
+            .map(|(at, _)| piece.split_at(at));
+        let is_split =
+            |(left, right): &(&str, &str)| model.id(left).is_some() && model.id(right).is_some();
+        merges.extend(splits.filter(is_split).map(|(left, right)| [left, right]));
+    }
+    let ids = vocab.iter().zip(0..);
+    let ids = ids.map(|((name, _), id)| (name.clone(), Value::from(id)));
+    json!({
+        "type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "byte_fallback": false,
+        "vocab": ids.collect::<serde_json::Map<_, _>>(), "merges": merges,
+    })
+}
+
+/// Returns the model of BART. `vocab` and `merges` are the contents of its two files.
+///
+/// # Errors
+///
+/// The line of `merges` that is no pair.
+pub(super) fn of_merges(vocab: Ids, merges: &str) -> Result<Value, String> {
+    let lines = merges.lines().zip(1..);
+    let lines = lines.filter(|(line, _)| !line.starts_with("#version") && !line.is_empty());
+    let pairs = lines.map(|(line, number)| {
+        let pair = line
+            .split_once(' ')
+            .filter(|(_, right)| !right.contains(' '));
+        let pair = pair.map(|(left, right)| [left, right]);
+        pair.ok_or_else(|| format!("line {number} is no pair of tokens"))
     });
-    set_splits(class, config, &mut json);
-    json
+    let merges = pairs.collect::<Result<Vec<_>, String>>()?;
+    let model = json!({
+        "type": "BPE", "fuse_unk": false, "byte_fallback": false, "vocab": vocab.0, "merges": merges,
+    });
+    Ok(json!({"added_tokens": [], "model": model}))
 }
 
 /// Returns the normalizer of a class. `table` is a part with the table of a SentencePiece file.
@@ -123,22 +184,33 @@ fn set_splits(class: &str, config: &Value, json: &mut Value) {
     json["decoder"] = decoder;
 }
 
-/// Sets all parts of a `tokenizer.json` that its class does not take from it. Returns whether it is
-/// a known class.
+/// Returns the name of a class without the model that it is named after.
+fn plain(class: &str) -> String {
+    class.replace("Roberta", "Bart").replace("MT5", "T5")
+}
+
+/// Returns whether a class is BART's.
+pub(super) fn is_bart(class: &str) -> bool {
+    plain(class) == "BartTokenizer"
+}
+
+/// Returns whether a class is known, and has the kind of model that a `tokenizer.json` has.
+pub(super) fn is_known(class: &str, json: &Value) -> bool {
+    let kind = match &*plain(class) {
+        "NllbTokenizer" | "BartTokenizer" => "BPE",
+        "T5Tokenizer" | "PegasusTokenizer" | "MBartTokenizer" | "MBart50Tokenizer" => "Unigram",
+        _ => return false,
+    };
+    json["model"]["type"] == kind
+}
+
+/// Sets all parts of a `tokenizer.json` that a [known](is_known) class does not take from it.
 ///
 /// # Errors
 ///
 /// If the language of sources is not a token.
-pub(super) fn set_parts(class: &str, config: &Value, json: &mut Value) -> Result<bool, String> {
-    let class = class.replace("Roberta", "Bart").replace("MT5", "T5");
-    let kind = match &*class {
-        "NllbTokenizer" | "BartTokenizer" => "BPE",
-        "T5Tokenizer" | "PegasusTokenizer" | "MBartTokenizer" | "MBart50Tokenizer" => "Unigram",
-        _ => return Ok(false),
-    };
-    if json["model"]["type"] != kind {
-        return Ok(false);
-    }
+pub(super) fn set_parts(class: &str, config: &Value, json: &mut Value) -> Result<(), String> {
+    let class = plain(class);
     let id = |token: &str| {
         let vocab = &json["model"]["vocab"];
         let place = || vocab.as_array()?.iter().position(|piece| piece[0] == token);
@@ -165,6 +237,11 @@ pub(super) fn set_parts(class: &str, config: &Value, json: &mut Value) -> Result
         Some(name) if given == Some(name) => {
             return Err(format!("{CONFIG}: src_lang is {name}, which is no token"));
         }
+        Some(name)
+            if class == "NllbTokenizer" && name == language && json["post_processor"].is_null() =>
+        {
+            return Err(format!("no token of the language {name}"));
+        }
         missing => missing.is_none(),
     };
     let template = template(before, &after, |token| id(token).unwrap_or(0));
@@ -177,7 +254,7 @@ pub(super) fn set_parts(class: &str, config: &Value, json: &mut Value) -> Result
     if is_template {
         json["post_processor"] = template;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Returns the `tokenizer.json` of ByT5, whose tokens are bytes.
@@ -194,13 +271,7 @@ pub(super) fn of_bytes(config: &Value) -> Value {
         .zip(0..)
         .map(|(name, id)| (name.clone(), Value::from(id)));
     let special = names.iter().enumerate().filter(|(_, name)| name.len() > 2);
-    let special = special.map(|(id, name)| {
-        let mut token = added(id, name);
-        // Those of the three take blanks with them.
-        token["lstrip"] = (id < 3).into();
-        token["rstrip"] = (id < 3).into();
-        token
-    });
+    let special = special.map(|(id, name)| added("ByT5Tokenizer", id, name));
     let bytes = json!({
         "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false,
     });
@@ -235,10 +306,14 @@ fn byte_names() -> impl Iterator<Item = String> {
     })
 }
 
-fn added(id: usize, name: &str) -> Value {
+/// Returns a special token with the properties that a class gives it.
+pub(super) fn added(class: &str, id: usize, name: &str) -> Value {
+    let takes_both = class == "ByT5Tokenizer" && ["<pad>", "</s>", "<unk>"].contains(&name);
+    let takes_left = name == "<mask>" && file_of(class) == Some("sentencepiece.bpe.model");
     json!({
-        "id": id, "content": name, "special": true,
-        "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+        "id": id, "content": name, "special": true, "single_word": false,
+        "lstrip": takes_both || takes_left, "rstrip": takes_both,
+        "normalized": takes_left && class == "NllbTokenizer",
     })
 }
 

@@ -5,6 +5,7 @@
 //! ([`of_class`]), or other files, of which one file is made ([`packed`]): a `tokenizer.json` for the
 //! library `tokenizers`, or the content that [`PieceTokenizer::parse`] reads.
 
+mod added;
 mod converted;
 mod template;
 mod unique;
@@ -19,6 +20,7 @@ pub use template::{set_end, set_language};
 pub use vocabulary::{PieceTokenizer, Side, unpacked};
 
 use crate::SentencePiece;
+use added::{LISTS, added_token, check_tokens, is_role, listed, set_tokens};
 use vocabulary::CLEANED;
 
 /// Why the tokeniser of a folder cannot be used.
@@ -37,6 +39,9 @@ const MODEL: &str = "config.json";
 /// Files with further tokens, of early versions of the library `transformers`.
 const SPECIAL: &str = "special_tokens_map.json";
 const ADDED: &str = "added_tokens.json";
+/// The files of a byte-level tokeniser, such as BART's.
+const VOCAB: &str = "vocab.json";
+const MERGES: &str = "merges.txt";
 
 /// Maximum size of a file in bytes.
 const LARGEST: u64 = 512 << 20;
@@ -61,29 +66,42 @@ pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
         check_tokens(folder, &config, added)?;
         return Ok(packed);
     }
+    let named = |name: &str, what: String| wrong(format!("has {name}: {what}"));
+    let file = |name: &str| read(&folder.join(name)).map_err(|what| named(name, what));
+    let has = |name: &str| folder.join(name).exists();
     let mut json = match converted::file_of(&class) {
-        Some(name) if folder.join(name).exists() => {
-            let model = read(&folder.join(name)).and_then(|bytes| {
-                SentencePiece::from_bytes(&bytes).map_err(|error| error.to_string())
-            });
-            let model = model.map_err(|error| wrong(format!("has {name}: {error}")))?;
-            converted::of_unigram(&class, &model, &config)
+        Some(name) if has(name) => {
+            let model = SentencePiece::from_bytes(&file(name)?);
+            let model = model.map_err(|error| named(name, error.to_string()))?;
+            converted::of_pieces(&class, &model, &config)
         }
         None if class == "ByT5Tokenizer" => converted::of_bytes(&config),
+        None if converted::is_bart(&class) && has(VOCAB) && has(MERGES) => {
+            let vocab = serde_json::from_slice(&file(VOCAB)?);
+            let vocab = vocab.map_err(|error| named(VOCAB, error.to_string()))?;
+            let merges = String::from_utf8_lossy(&file(MERGES)?).into_owned();
+            let json = converted::of_merges(vocab, &merges);
+            json.map_err(|what| named(MERGES, what))?
+        }
         _ => {
-            let named = Some(class).filter(|class| !class.is_empty());
-            let named = named.map_or(String::new(), |class| {
+            let of = Some(class).filter(|class| !class.is_empty());
+            let of = of.map_or(String::new(), |class| {
                 format!(", for the tokenizer_class {class}")
             });
             return Err(wrong(format!(
-                "has neither tokenizer.json nor the files of its model{named}: source.spm, target.spm \
+                "has neither tokenizer.json nor the files of its model{of}: source.spm, target.spm \
                  and vocab.json of Marian, sentencepiece.bpe.model and vocab.json of M2M100, \
-                 sentencepiece.bpe.model of mBART, or spiece.model of T5 and Pegasus; for other \
-                 models, transformers writes tokenizer.json with \
-                 AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)"
+                 sentencepiece.bpe.model of mBART and NLLB, spiece.model of T5 and Pegasus, or \
+                 vocab.json and merges.txt of BART; for other models, transformers writes \
+                 tokenizer.json with AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)"
             )));
         }
     };
+    set_tokens(folder, &class, &config, false, &mut json)?;
+    if converted::is_known(&class, &json) {
+        let set = converted::set_parts(&class, &config, &mut json);
+        set.map_err(|what| wrong(format!("has {what}")))?;
+    }
     check_tokens(folder, &config, |token| added_token(&json, token))?;
     clean_up(&mut json, &config);
     Ok(serde_json::to_vec(&json).expect("it is plain data"))
@@ -105,6 +123,7 @@ fn class(folder: &Path) -> Result<(Value, String), FolderError> {
             Some("t5" | "mt5") => "T5Tokenizer",
             Some("mbart") => "MBartTokenizer",
             Some("pegasus") => "PegasusTokenizer",
+            Some("bart") => "BartTokenizer",
             _ => "",
         });
     let class = class.trim_end_matches("Fast").to_owned();
@@ -137,8 +156,10 @@ pub fn of_class(
         path: folder.into(),
         what: format!("has {what}"),
     };
-    let is_known = converted::set_parts(&class, &config, &mut json).map_err(wrong)?;
+    let is_known = converted::is_known(&class, &json);
     if is_known {
+        set_tokens(folder, &class, &config, true, &mut json)?;
+        converted::set_parts(&class, &config, &mut json).map_err(wrong)?;
         check_tokens(folder, &config, |token| added_token(&json, token))?;
     }
     let tokenizer = if clean_up(&mut json, &config) || is_known {
@@ -157,108 +178,6 @@ const PLAIN: [&str; 4] = [
     "TokenizersBackend",
     "PythonBackend",
 ];
-
-/// Returns the id of an added token of a `tokenizer.json`, and whether it is special.
-fn added_token(json: &Value, token: &str) -> Option<(u64, bool)> {
-    let added = json["added_tokens"].as_array()?;
-    let found = added.iter().find(|added| added["content"] == token)?;
-    Some((found["id"].as_u64()?, found["special"] == true))
-}
-
-/// The fields that name special tokens, and the names that are supported.
-const ROLES: [(&str, &[&str]); 8] = [
-    ("unk_token", &["<unk>"]),
-    ("eos_token", &["</s>"]),
-    ("pad_token", &["<pad>"]),
-    ("bos_token", &["<s>"]),
-    ("sep_token", &["</s>"]),
-    ("cls_token", &["<s>"]),
-    ("mask_token", &["<mask>", "<mask_2>"]),
-    ("mask_token_sent", &["<mask_1>"]),
-];
-
-/// Checks that the tokens that the files of a folder name are those of its tokeniser. `added` returns
-/// the id of an added token, and whether it is special.
-fn check_tokens(
-    folder: &Path,
-    config: &Value,
-    added: impl Fn(&str) -> Option<(u64, bool)>,
-) -> Result<(), FolderError> {
-    let read = |name: &str| {
-        let path = folder.join(name);
-        read_json(&path).map_err(|what| FolderError { path, what })
-    };
-    let wrong = |what: String| FolderError {
-        path: folder.into(),
-        what: format!("has {what}"),
-    };
-    let mut special = read(SPECIAL)?;
-    let mut tokens: Vec<(&str, String, u64, Option<bool>)> = Vec::new();
-    if let Some(list) = config["added_tokens_decoder"].as_object() {
-        special = Value::Null;
-        for (id, token) in list {
-            let name = token_name(token).unwrap_or_default().to_owned();
-            let is_special = Some(token["special"] == true);
-            tokens.push((CONFIG, name, id.parse().unwrap_or(u64::MAX), is_special));
-        }
-    }
-    if let Some(list) = read(ADDED)?.as_object() {
-        for (name, id) in list {
-            tokens.push((ADDED, name.clone(), id.as_u64().unwrap_or(u64::MAX), None));
-        }
-    }
-    for (file, fields) in [(CONFIG, config), (SPECIAL, &special)] {
-        for (role, names) in ROLES {
-            if let Some(name) = token_name(&fields[role]).filter(|name| !names.contains(name)) {
-                let names = names.join(" or ");
-                let what = format!("{file}: {role} is {name}, but only {names} is supported");
-                return Err(wrong(what));
-            }
-        }
-        for field in LISTS {
-            let unknown = listed(&fields[field]).find(|name| added(name).is_none());
-            if let Some(name) = unknown {
-                let what = format!("{file}: {field} has {name}, which the tokeniser lacks");
-                return Err(wrong(what));
-            }
-        }
-    }
-    for (file, name, id, is_special) in tokens {
-        let found = added(&name);
-        let has_role = ROLES.iter().any(|(_, names)| names.contains(&&*name));
-        let same = |found: (u64, bool)| {
-            found.0 == id && is_special.is_none_or(|is| is == found.1 || has_role)
-        };
-        if !found.is_some_and(same) {
-            let field = if file == ADDED {
-                "it"
-            } else {
-                "added_tokens_decoder"
-            };
-            let what = format!("{file}: {field} has {name} with the id {id}, unlike the tokeniser");
-            return Err(wrong(what));
-        }
-    }
-    Ok(())
-}
-
-/// The fields that list further special tokens.
-const LISTS: [&str; 2] = ["additional_special_tokens", "extra_special_tokens"];
-
-/// Returns the tokens of a field in [`LISTS`].
-fn listed(field: &Value) -> impl Iterator<Item = &str> {
-    let list = field.as_array().into_iter().flatten();
-    let named = field
-        .as_object()
-        .into_iter()
-        .flat_map(|fields| fields.values());
-    list.chain(named).filter_map(token_name)
-}
-
-/// Returns the name of a token that is given by its name or with its properties.
-fn token_name(token: &Value) -> Option<&str> {
-    token.as_str().or(token["content"].as_str())
-}
 
 /// Adds `clean_up_tokenization_spaces` to the decoder of a `tokenizer.json`, if `config` has it.
 /// Returns whether it was added: for BPE, it is ignored unless another field insists.
@@ -332,6 +251,39 @@ mod tests {
             let (json, unknown) = of_class(tokenizer.to_vec(), folder.path()).unwrap();
             assert_eq!((&json[..], unknown.as_deref()), (&tokenizer[..], expected));
         }
+    }
+
+    #[test]
+    fn files_that_do_not_go_together_are_named() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let fixtures = fixtures.join("../training/tests/fixtures/published");
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+        let error = || packed(folder.path()).unwrap_err().what;
+        write(CONFIG, b"{}");
+        write("target.spm", b"");
+        assert_eq!(error(), "has target.spm, but no source.spm");
+        fs::remove_file(folder.path().join("target.spm")).unwrap();
+        write("source.spm", b"");
+        assert_eq!(error(), "has source.spm, but no target.spm");
+        fs::remove_file(folder.path().join("source.spm")).unwrap();
+
+        // The languages of M2M100 follow the vocabulary, here before its last token.
+        let spm = "sentencepiece.bpe.model";
+        write(spm, &fs::read(fixtures.join("m2m_100").join(spm)).unwrap());
+        let vocab = fs::read_to_string(fixtures.join("m2m_100").join(VOCAB)).unwrap();
+        write(VOCAB, vocab.replacen(", \"j\": 121", "", 1).as_bytes());
+        let expected = "has vocab.json: __af__ and q both have the id 122";
+        assert_eq!(error(), expected);
+
+        write(CONFIG, br#"{"tokenizer_class": "NllbTokenizer"}"#);
+        fs::remove_file(folder.path().join(VOCAB)).unwrap();
+        assert_eq!(error(), "has no token of the language eng_Latn");
+        write(CONFIG, br#"{"tokenizer_class": "BartTokenizer"}"#);
+        write(VOCAB, br#"{"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}"#);
+        fs::remove_file(folder.path().join(spm)).unwrap();
+        write(MERGES, b"#version: 0.2\na b c\n");
+        assert_eq!(error(), "has merges.txt: line 2 is no pair of tokens");
     }
 
     #[test]
