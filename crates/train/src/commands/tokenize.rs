@@ -13,6 +13,7 @@ use training::error::{UsageError, quote};
 use training::inference::{Line, Unreadable, one_line};
 use training::pretrained::{Languages, PretrainedModel, is_pretrained};
 use training::run::read_config;
+use transformer::weights::ModelFolder;
 
 use crate::args::{InputArgs, name_of, reject, run_folder};
 use crate::terminal::output;
@@ -102,7 +103,9 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
 /// Opens the tokeniser in a file, or that of one side of a run or of a model.
 fn open(args: &TokenizeArgs) -> Result<Arc<Tokenizer>> {
     let (path, of_model) = (&args.tokenizer, args.tokenizer.join("tokenizer.json"));
-    let pair = if is_pretrained(path) && !of_model.exists() {
+    // A model that `generate` refuses may have a tokenizer.json all the same.
+    let is_whole = || ModelFolder::open(path).is_ok_and(|folder| folder.check_whole().is_ok());
+    let pair = if is_pretrained(path) && (!of_model.exists() || is_whole()) {
         let model = PretrainedModel::open(path, &Languages::default())?;
         model.dataset.tokenizers
     } else if is_pretrained(path) || !path.is_dir() {
@@ -118,8 +121,6 @@ fn open(args: &TokenizeArgs) -> Result<Arc<Tokenizer>> {
         };
         TokenizerPair::of_run(path, text)?
     };
-    Ok(match args.side {
-        None | Some(Side::Source) => pair.source,
-        Some(Side::Target) => pair.target,
-    })
+    let is_target = args.side == Some(Side::Target);
+    Ok(if is_target { pair.target } else { pair.source })
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use transformer::weights::{Parameters, read_file};
 
 use super::{
-    Folder, all_rejected, answer, assert_has, copy_files, fails_after_notes, json, notes, output,
-    parsed, rejected, run, step_losses, succeed,
+    Folder, all_rejected, answer, assert_has, copy_files, fails, fails_after_notes, json, notes,
+    output, parsed, rejected, run, step_losses, succeed,
 };
 
 /// Returns the path of a model folder that Hugging Face's library `transformers` wrote, from the
@@ -148,11 +148,21 @@ fn texts_have_the_tokens_of_their_template() {
         let tokens = succeed(&answer(folder, &line, "w10 w17\n"));
         tokens.trim_end().to_owned()
     };
-    // A folder without tokenizer.json.
-    let bytes = "../training/tests/fixtures/published/byt5";
-    let bytes = Path::new(env!("CARGO_MANIFEST_DIR")).join(bytes);
-    let found = answer(folder, &format!("tokenize {}", bytes.display()), "ab\n");
-    assert_eq!(succeed(&found), "a b\n");
+    // Published folders, with and without tokenizer.json: the ids of transformers.
+    let folders = fs::canonicalize("../training/tests/fixtures/published").unwrap();
+    let expected = json(&folders.join("expected.json"));
+    let folders = folders.display();
+    for name in ["byt5", "bart_files", "t5", "bart"] {
+        let text = expected[name]["lines"][0].as_str().unwrap();
+        let ids = expected[name]["sources"][0].to_string().replace(',', " ");
+        let found = answer(folder, &format!("tokenize {folders}/{name} --ids"), text);
+        let found = format!("[{} ", succeed(&found).trim_end());
+        assert!(ids.starts_with(&found), "{name}: {found}");
+    }
+    let found = answer(folder, &format!("tokenize {folders}/t5 --ids"), "</s>\n");
+    assert_eq!(succeed(&found), "1\n");
+    let found = answer(folder, &format!("generate {folders}/bart"), "the <mask>\n");
+    fails(&found, 2, &["its source has <mask>, the token 90"]);
     let languages = "--source-lang fra_Latn --target-lang deu_Latn";
     for (name, languages, source, target) in [
         ("t5", "", "w10 w17", "w10 w17"),

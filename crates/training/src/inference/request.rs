@@ -29,15 +29,22 @@ pub(super) fn encode(
     side: &str,
     text: &str,
 ) -> Result<Vec<u32>, UsageError> {
-    let (codec, is_source) = (run.dataset.codec(), side == "source");
-    let encoded = if is_source {
-        codec.encode_source(text)
+    let (codec, model, is_source) = (run.dataset.codec(), &run.config.model, side == "source");
+    let (encoded, size) = if is_source {
+        (codec.encode_source(text), model.source_vocab_size)
     } else {
-        codec.encode_target(text)
+        (codec.encode_target(text), model.target_vocab_size)
     };
     let mut ids = encoded.map_err(|error| line.wrong(error.to_string()))?;
+    // A published model may have fewer rows than its tokeniser has special tokens.
+    if let Some(&id) = ids.iter().find(|&&id| id as usize >= size) {
+        let name = &[codec.source_token(id), codec.target_token(id)][usize::from(!is_source)];
+        let what =
+            format!("its {side} has {name}, the token {id}, but ids of this model are 0..{size}");
+        return Err(line.wrong(what));
+    }
     // The decoder reads the begin symbol before the target, so the target has one position fewer.
-    let max_tokens = max_tokens(&run.config.model) - usize::from(!is_source);
+    let max_tokens = max_tokens(model) - usize::from(!is_source);
     let count = ids.len();
     if count <= max_tokens {
         return Ok(ids);

@@ -102,8 +102,7 @@ impl PretrainedModel {
         let tokenizer = PretrainedTokenizer::read(folder)?;
         // M2M100 has its languages by their codes, too.
         let mut languages = languages.clone();
-        let names = [&mut languages.source, &mut languages.target];
-        for name in names.into_iter().flatten() {
+        for name in (languages.source.iter_mut()).chain(&mut languages.target) {
             if let Some((token, _)) = tokenizer.language(name) {
                 *name = token;
             }
@@ -167,9 +166,8 @@ impl PretrainedModel {
     ///
     /// In the cases of [`transformer`](Self::transformer).
     pub fn run(self, device: &Device) -> Result<TrainedRun, UsageError> {
-        let model = self.imported.transformer(device);
-        let model =
-            model.map_err(|error| UsageError::new("folder", self.folder, error.to_string()))?;
+        let wrong = |error: WeightsError| UsageError::new("folder", self.folder, error.to_string());
+        let model = self.imported.transformer(device).map_err(wrong)?;
         Ok(TrainedRun {
             config: self.config,
             dataset: Box::new(self.dataset) as Box<dyn Dataset>,

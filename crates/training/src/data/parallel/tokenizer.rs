@@ -345,16 +345,12 @@ impl Tokenizer {
         for &id in ids {
             let token = self.inner.id_to_token(id).unwrap_or_default();
             // The unknown token stands for a word.
-            let word = if self.is_unknown(id) {
-                "x".into()
-            } else {
-                token.clone()
-            };
-            if before.is_some_and(|before: String| self.removes_blank(&before, &word)) {
+            let word = if self.is_unknown(id) { "x" } else { &token };
+            if before.is_some_and(|before: String| self.removes_blank(&before, word)) {
                 text.push(' ');
             }
             text += &token;
-            before = Some(word);
+            before = Some(word.into());
         }
         text
     }
