@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::converted::{added, is_bart};
+use super::class::{added, is_bart};
 use super::{ADDED, CONFIG, FolderError, SPECIAL, read_json};
 
 /// Gives the added tokens of a `tokenizer.json` the properties that the files of a folder name, as the

@@ -4,6 +4,7 @@
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
+use super::class::{added, plain};
 use super::unique::Ids;
 use super::{CONFIG, LISTS, added_token, is_role, listed};
 use crate::{Kind, SentencePiece};
@@ -14,16 +15,7 @@ const MBART: &str = "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN
 const MBART_50: &str = "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN \
     pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI";
 
-/// Returns the name of the SentencePiece file of a class; `None` for an unknown one.
-pub(super) fn file_of(class: &str) -> Option<&'static str> {
-    match class {
-        "T5Tokenizer" | "MT5Tokenizer" | "PegasusTokenizer" => Some("spiece.model"),
-        "MBartTokenizer" | "MBart50Tokenizer" | "NllbTokenizer" => Some("sentencepiece.bpe.model"),
-        _ => None,
-    }
-}
-
-/// Returns the vocabulary and the added tokens of a class in [`file_of`]. `config` is the
+/// Returns the vocabulary and the added tokens of a class in [`file_of`](super::class::file_of). `config` is the
 /// `tokenizer_config.json`.
 pub(super) fn of_pieces(class: &str, model: &SentencePiece, config: &Value) -> Value {
     let number = |name: &str, usual| config[name].as_u64().unwrap_or(usual);
@@ -184,27 +176,7 @@ fn set_splits(class: &str, config: &Value, json: &mut Value) {
     json["decoder"] = decoder;
 }
 
-/// Returns the name of a class without the model that it is named after.
-fn plain(class: &str) -> String {
-    class.replace("Roberta", "Bart").replace("MT5", "T5")
-}
-
-/// Returns whether a class is BART's.
-pub(super) fn is_bart(class: &str) -> bool {
-    plain(class) == "BartTokenizer"
-}
-
-/// Returns whether a class is known, and has the kind of model that a `tokenizer.json` has.
-pub(super) fn is_known(class: &str, json: &Value) -> bool {
-    let kind = match &*plain(class) {
-        "NllbTokenizer" | "BartTokenizer" => "BPE",
-        "T5Tokenizer" | "PegasusTokenizer" | "MBartTokenizer" | "MBart50Tokenizer" => "Unigram",
-        _ => return false,
-    };
-    json["model"]["type"] == kind
-}
-
-/// Sets all parts of a `tokenizer.json` that a [known](is_known) class does not take from it.
+/// Sets all parts of a `tokenizer.json` that a [known](super::class::is_known) class does not take from it.
 ///
 /// # Errors
 ///
@@ -303,17 +275,6 @@ fn byte_names() -> impl Iterator<Item = String> {
             others.next()
         };
         String::from(name.expect("there are 68 others"))
-    })
-}
-
-/// Returns a special token with the properties that a class gives it.
-pub(super) fn added(class: &str, id: usize, name: &str) -> Value {
-    let takes_both = class == "ByT5Tokenizer" && ["<pad>", "</s>", "<unk>"].contains(&name);
-    let takes_left = name == "<mask>" && file_of(class) == Some("sentencepiece.bpe.model");
-    json!({
-        "id": id, "content": name, "special": true, "single_word": false,
-        "lstrip": takes_both || takes_left, "rstrip": takes_both,
-        "normalized": takes_left && class == "NllbTokenizer",
     })
 }
 

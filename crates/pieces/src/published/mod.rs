@@ -6,6 +6,7 @@
 //! library `tokenizers`, or the content that [`PieceTokenizer::parse`] reads.
 
 mod added;
+mod class;
 mod converted;
 mod template;
 mod unique;
@@ -69,14 +70,14 @@ pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
     let named = |name: &str, what: String| wrong(format!("has {name}: {what}"));
     let file = |name: &str| read(&folder.join(name)).map_err(|what| named(name, what));
     let has = |name: &str| folder.join(name).exists();
-    let mut json = match converted::file_of(&class) {
+    let mut json = match class::file_of(&class) {
         Some(name) if has(name) => {
             let model = SentencePiece::from_bytes(&file(name)?);
             let model = model.map_err(|error| named(name, error.to_string()))?;
             converted::of_pieces(&class, &model, &config)
         }
         None if class == "ByT5Tokenizer" => converted::of_bytes(&config),
-        None if converted::is_bart(&class) && has(VOCAB) && has(MERGES) => {
+        None if class::is_bart(&class) && has(VOCAB) && has(MERGES) => {
             let vocab = serde_json::from_slice(&file(VOCAB)?);
             let vocab = vocab.map_err(|error| named(VOCAB, error.to_string()))?;
             let merges = String::from_utf8_lossy(&file(MERGES)?).into_owned();
@@ -98,7 +99,7 @@ pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
         }
     };
     set_tokens(folder, &class, &config, false, &mut json)?;
-    if converted::is_known(&class, &json) {
+    if class::is_known(&class, &json) {
         let set = converted::set_parts(&class, &config, &mut json);
         set.map_err(|what| wrong(format!("has {what}")))?;
     }
@@ -156,7 +157,7 @@ pub fn of_class(
         path: folder.into(),
         what: format!("has {what}"),
     };
-    let is_known = converted::is_known(&class, &json);
+    let is_known = class::is_known(&class, &json);
     if is_known {
         set_tokens(folder, &class, &config, true, &mut json)?;
         converted::set_parts(&class, &config, &mut json).map_err(wrong)?;
