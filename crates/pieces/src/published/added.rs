@@ -40,9 +40,10 @@ pub(super) fn set_tokens(
         tokens.push((id.parse().ok(), token.clone()));
     }
     for (name, id) in list.as_object().into_iter().flatten() {
-        let extra = [config, &special].map(|file| &file["extra_special_tokens"]);
-        let mut extra = extra.into_iter().flat_map(listed);
-        let is_special = is_role(name) || extra.any(|token| token == name);
+        // The other list of `special_tokens_map.json` makes no token special.
+        let lists = [&config[LISTS[0]], &config[LISTS[1]], &special[LISTS[1]]];
+        let mut further = lists.into_iter().flat_map(listed);
+        let is_special = is_role(name) || further.any(|token| token == name);
         // The file has a token with all its properties.
         if !is_whole || added_token(json, name).is_none() {
             let token = json!({"content": name, "special": is_special});
@@ -72,6 +73,12 @@ pub(super) fn set_tokens(
     for name in roles {
         set_token(json, class, name, None, None);
     }
+    // A piece in a list is a special token, too.
+    for name in LISTS.iter().flat_map(|field| listed(&config[*field])) {
+        if added_token(json, name).is_none() && piece_id(json, name).is_some() {
+            set_token(json, class, name, None, Some((&Value::Null, true)));
+        }
+    }
     Ok(())
 }
 
@@ -94,14 +101,8 @@ fn set_token(
     given: Option<(&Value, bool)>,
 ) {
     let old = added_token(json, name).map(|(id, _)| id);
-    let new = || {
-        let vocab = &json["model"]["vocab"];
-        let place = |list: &Vec<Value>| list.iter().position(|piece| piece[0] == name);
-        let own = vocab.as_array().and_then(place).map(|place| place as u64);
-        own.or_else(|| vocab[name].as_u64())
-            .unwrap_or_else(|| next_id(json))
-    };
-    let found = old.unwrap_or_else(new);
+    let found = old.or_else(|| piece_id(json, name));
+    let found = found.unwrap_or_else(|| next_id(json));
     if id.is_some_and(|id| id != found) {
         return;
     }
@@ -120,6 +121,14 @@ fn set_token(
         token["special"] = is_special.into();
         token["normalized"] = given["normalized"].as_bool().unwrap_or(!is_special).into();
     }
+}
+
+/// Returns the id of a piece of the vocabulary.
+fn piece_id(json: &Value, name: &str) -> Option<u64> {
+    let vocab = &json["model"]["vocab"];
+    let place = |list: &Vec<Value>| list.iter().position(|piece| piece[0] == name);
+    let place = vocab.as_array().and_then(place);
+    place.map(|place| place as u64).or(vocab[name].as_u64())
 }
 
 /// Returns the id of the next new token, as the library `tokenizers` chooses it.
