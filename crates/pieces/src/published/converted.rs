@@ -15,8 +15,8 @@ const MBART: &str = "ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN
 const MBART_50: &str = "af_ZA az_AZ bn_IN fa_IR he_IL hr_HR id_ID ka_GE km_KH mk_MK ml_IN mn_MN mr_IN \
     pl_PL ps_AF pt_XX sv_SE sw_KE ta_IN te_IN th_TH tl_XX uk_UA ur_PK xh_ZA gl_ES sl_SI";
 
-/// Returns the vocabulary and the added tokens of a class in [`file_of`](super::class::file_of). `config` is the
-/// `tokenizer_config.json`.
+/// Returns the vocabulary and the added tokens of a class in
+/// [`file_of`](super::class::file_of). `config` is the `tokenizer_config.json`.
 pub(super) fn of_pieces(class: &str, model: &SentencePiece, config: &Value) -> Value {
     let number = |name: &str, usual| config[name].as_u64().unwrap_or(usual);
     let own = (0..model.len() as u32).filter_map(|id| Some((model.piece(id)?, model.score(id)?)));
@@ -176,7 +176,8 @@ fn set_splits(class: &str, config: &Value, json: &mut Value) {
     json["decoder"] = decoder;
 }
 
-/// Sets all parts of a `tokenizer.json` that a [known](super::class::is_known) class does not take from it.
+/// Sets all parts of a `tokenizer.json` that a [known](super::class::is_known) class does not take
+/// from it.
 ///
 /// # Errors
 ///
