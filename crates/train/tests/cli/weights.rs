@@ -52,6 +52,25 @@ fn a_trained_model_survives_export_and_import() {
         assert_eq!(bytes("again"), bytes(&file), "{layout}");
         std::fs::remove_file(folder.join("again")).unwrap();
     }
+    // Runs that began with the same weights may be seeds of one, wherever the weights come from.
+    train_tiny(folder, "other", "--seed 1");
+    run(folder, "export other --output other.safetensors");
+    let import = "import other.safetensors --run-dir imported";
+    run(folder, &format!("{import} {task} --dropout 0"));
+    for name in ["paper", "imported"] {
+        let config = folder.join(name).join("config.json");
+        let seed = std::fs::read_to_string(&config).unwrap();
+        std::fs::write(config, seed.replacen("\"seed\": 0", "\"seed\": 1", 1)).unwrap();
+    }
+    let one = parsed(folder, "compare native paper --json");
+    assert_eq!(one["groups"].as_array().unwrap().len(), 1, "{one}");
+    let two = parsed(folder, "compare native imported --json");
+    let from = &two["settings"][0];
+    let file = from["values"][1].as_str().unwrap();
+    assert!(
+        from["path"] == "from" && file.ends_with("other.safetensors"),
+        "{two}"
+    );
     // Training continues from the imported weights.
     run(folder, "resume torch-nn --steps 3");
     let further = evaluation(folder, "torch-nn");

@@ -26,8 +26,8 @@ pub struct RunData {
     pub folder: PathBuf,
     /// Contents of `config.json`.
     pub config: Value,
-    /// The settings by their paths, without those that are derived or have no effect. Corpora are
-    /// known by their hashes, not by their paths.
+    /// The settings by their paths, without those that are derived or have no effect. Corpora, and a
+    /// model that the run began with, are known by their hashes, not by their paths.
     pub settings: Settings,
     /// Status, and number of steps taken.
     pub status: RunStatus,
@@ -60,6 +60,9 @@ pub fn compared_metrics() -> impl Iterator<Item = &'static str> {
 /// Names of the hashes of the training corpus and of the validation pairs, which are the elements
 /// of `data.data` in `config.json`: those of the settings that name the files.
 pub const DATA_HASHES: [&str; 2] = [TrainSettings::source.path, ValidSettings::source.path];
+
+/// Name of the hash of the model that a run began with, among its settings.
+const ORIGIN_HASH: &str = "from.sha256";
 
 impl RunData {
     /// Reads a run folder.
@@ -122,7 +125,7 @@ impl RunData {
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
             folder: folder.into(),
-            settings: compared_settings(&config),
+            settings: compared_settings(&config, &status),
             status,
             saved,
             best: best(by.unwrap_or(BestBy::Loss), &lines),
@@ -140,6 +143,14 @@ impl RunData {
         let data = &self.config["data"];
         let title = data["title"].as_str();
         title.or(data["task"].as_str()).unwrap_or_default()
+    }
+
+    /// Returns the file or folder of the model that the run began with; `None` if it is not known,
+    /// and for random parameters.
+    pub fn origin(&self) -> Option<&str> {
+        let folder = self.config["data"]["pretrained"]["folder"].as_str();
+        let imported = || self.status.began_with.as_ref()?.imported.as_ref()?.to_str();
+        folder.or_else(imported)
     }
 
     /// Returns whether the run learns from texts.
@@ -202,8 +213,10 @@ impl RunData {
     }
 }
 
-fn compared_settings(config: &Value) -> Settings {
+fn compared_settings(config: &Value, status: &RunStatus) -> Settings {
     let mut found = settings(config);
+    let origin = status.began_with.iter();
+    found.extend(origin.map(|model| (ORIGIN_HASH.into(), model.sha256.clone().into())));
     if let Value::Array(hashes) = &config["data"]["data"] {
         let paths = ["data.train.", "data.valid.", "data.cache"];
         found.retain(|path, _| !paths.iter().any(|begin| path.starts_with(begin)));
@@ -241,11 +254,8 @@ pub fn seed_groups(runs: &[RunData]) -> Vec<Vec<usize>> {
         let is_alike = |group: &&mut Vec<usize>| {
             let has_seed = group.iter().any(|&other| runs[other].seed() == run.seed());
             let paths = differing(&[&runs[group[0]].settings, &run.settings]);
-            let of = |run: &RunData| {
-                let begun = run.config["data"]["pretrained"]["sha256"].clone();
-                (begun, run.status.status)
-            };
-            !has_seed && paths == ["seed"] && of(&runs[group[0]]) == of(run)
+            let has_status = runs[group[0]].status.status == run.status.status;
+            !has_seed && paths == ["seed"] && has_status
         };
         match groups.iter_mut().find(is_alike) {
             Some(group) => group.push(index),

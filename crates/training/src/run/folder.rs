@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf, absolute};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::checkpoint::Checkpoints;
+use super::checkpoint::{Checkpoints, MODEL};
 use super::environment::{Environment, add_environment};
 use super::latest::{CACHE, RUNS};
 use super::layout::{
@@ -15,7 +15,7 @@ use super::layout::{
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::MetricsLog;
 use super::new_folder::{claim, next_free};
-use super::status::{EndReason, RunStatus, Status, StatusWriter, read_status, stopped_by};
+use super::status::{EndReason, Origin, RunStatus, Status, StatusWriter, read_status, stopped_by};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
 use crate::error::UsageError;
@@ -231,14 +231,27 @@ impl RunFolder {
         self.write(|files| files.status.end(Status::Stopped, stopped_by(by)))
     }
 
-    /// Records in `status.json` that the run has imported weights and has not been trained yet.
+    /// Records in `status.json` that the run has imported its checkpoint of step 0 from the file or
+    /// folder `imported`, and has not been trained yet.
     ///
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub fn record_import(&mut self) -> Result<()> {
+    pub fn record_import(&mut self, imported: &Path) -> Result<()> {
+        let imported = absolute(imported).unwrap_or(imported.into());
+        self.record_origin(Some(imported))?;
         let reason = "not trained yet".into();
         self.write(|files| files.status.end(Status::Imported, reason))
+    }
+
+    /// Records in `status.json` the model in the checkpoint of step 0, unless it is recorded.
+    pub(crate) fn record_origin(&mut self, imported: Option<PathBuf>) -> Result<()> {
+        let sha256 = Checkpoints::of(&self.path).sha256(0, MODEL);
+        let origin = sha256.map(|sha256| Origin { imported, sha256 });
+        let change = |current: &mut RunStatus| {
+            current.began_with = current.began_with.take().or(origin);
+        };
+        self.write(|files| files.status.change(change))
     }
 
     /// Records in `status.json` the error that ended the run, and returns the error to report. This is

@@ -46,5 +46,5 @@ pub use {
     lengths::{Lengths, LengthsOf, add_lengths, read_lengths},
     loss_scale::LossScale,
     state::{Best, TrainingState},
-    status::{EndReason, RunStatus, Status, read_status, record_stop},
+    status::{EndReason, Origin, RunStatus, Status, read_status, record_stop},
 };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context, Result};
@@ -58,6 +58,19 @@ pub struct RunStatus {
     /// Why training ended, as a clause without a full stop; `None` if it has not ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The model that the run began with; `None` for random parameters, drawn with the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub began_with: Option<Origin>,
+}
+
+/// A model that a run began with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// File or folder that was imported; `None` for a model of `fit --from`, whose folder is a
+    /// setting, and for one that another program has given the trainer.
+    pub imported: Option<PathBuf>,
+    /// SHA-256 of the parameters in the checkpoint of step 0, in hexadecimal digits.
+    pub sha256: String,
 }
 
 /// Why training ended by itself.
@@ -180,11 +193,13 @@ impl StatusWriter {
 
     /// Records that the run is running, after `step` of `steps` steps.
     pub(super) fn begin(&mut self, step: usize, steps: usize) -> Result<()> {
+        let before = read_json::<RunStatus>(&self.folder.path().join(STATUS));
         self.current = Some(RunStatus {
             status: Status::Running,
             step,
             steps,
             reason: None,
+            began_with: before.ok().and_then(|before| before.began_with),
         });
         self.change(|_| ())
     }

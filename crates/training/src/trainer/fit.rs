@@ -77,9 +77,12 @@ impl<'a> Trainer<'a> {
         self.tell_best(observer)?;
         // A model that is trained already competes with those of later evaluations.
         let is_trained = self.saves_first || self.saved.is_some();
-        if first == 0 && is_trained && self.state.best.is_none() {
-            self.evaluate(observer)?;
-            self.save(observer)?;
+        if first == 0 && is_trained {
+            if self.state.best.is_none() {
+                self.evaluate(observer)?;
+                self.save(observer)?;
+            }
+            self.folder.record_origin(None)?;
         }
         let (stop, waited) = std::thread::scope(|scope| {
             // Dropping the prefetcher ends its thread, whether training succeeds or fails.

@@ -154,16 +154,8 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
         let nearest = nearest.as_ref().filter(|_| run.is_of_texts());
         nearest.map(|nearest| nearest.name).into()
     });
-    let begun = |field| {
-        first
-            .iter()
-            .map(move |run| &run.config["data"]["pretrained"][field])
-    };
-    let rows: [(_, Vec<Value>); 3] = [
-        ("data.pretrained.sha256", begun("sha256").cloned().collect()),
-        ("from", begun("folder").cloned().collect()),
-        ("preset", presets.collect()),
-    ];
+    let origins = first.iter().map(|run| run.origin().into());
+    let rows: [(_, Vec<Value>); 2] = [("from", origins.collect()), ("preset", presets.collect())];
     for (path, values) in rows {
         if values.iter().any(|value| *value != values[0]) {
             settings.insert(0, setting(path, values));

@@ -174,14 +174,14 @@ pub fn run(args: &ImportArgs) -> Result<()> {
             config.fit_to(&model.dataset)?;
             config.execution.backend = DeviceName::choose(None)?.to_string();
             let with = |folder: &Path| model.dataset.save(folder);
-            save(run, &config, &model.imported.parameters, with)?;
+            save(args, run, &config, &model.imported.parameters, with)?;
             model.imported
         }
         run => {
             let imported = read(&args.file, options).map_err(|error| args.wrong(error))?;
             if let Some(run) = run {
                 let config = run_of(args, &imported)?;
-                save(run, &config, &imported.parameters, |_| Ok(()))?;
+                save(args, run, &config, &imported.parameters, |_| Ok(()))?;
             }
             imported
         }
@@ -305,6 +305,7 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
 /// Creates the folder of a run with a checkpoint of step 0, which is there before the run is. `with`
 /// writes the files of the run's data set.
 fn save(
+    args: &ImportArgs,
     folder: &Path,
     config: &RunConfig,
     parameters: &Parameters,
@@ -324,5 +325,5 @@ fn save(
         let saved = checkpoints.save(0, &files).and_then(|_| with(run));
         saved.inspect_err(|_| _ = fs::remove_dir_all(checkpoints.folder()))
     })?;
-    folder.record_import()
+    folder.record_import(&args.file)
 }

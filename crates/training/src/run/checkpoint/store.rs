@@ -131,6 +131,13 @@ impl Checkpoints {
         steps
     }
 
+    /// Returns the SHA-256 of a file of the checkpoint of step `step`, as in its manifest; `None` if it
+    /// has none.
+    pub(crate) fn sha256(&self, step: usize, name: &str) -> Option<String> {
+        let file = manifest_of(&self.path(step))?.files.remove(name)?;
+        Some(file.sha256)
+    }
+
     /// Writes a checkpoint with `files`, each a name and its contents, and returns the checkpoint's
     /// folder. An older checkpoint of the same step is replaced.
     ///
@@ -314,10 +321,14 @@ impl Checkpoints {
     }
 }
 
+fn manifest_of(folder: &Path) -> Option<Manifest> {
+    let json = read_regular(&folder.join(MANIFEST), 16).ok()?;
+    serde_json::from_slice(&json).ok()
+}
+
 /// Returns whether a file of a checkpoint's folder, given by its name, is the checkpoint's own.
 fn own_files(folder: &Path) -> impl Fn(&str) -> bool + use<> {
-    let manifest = read_regular(&folder.join(MANIFEST), 16).ok();
-    let manifest = manifest.and_then(|json| serde_json::from_slice::<Manifest>(&json).ok());
+    let manifest = manifest_of(folder);
     move |name| match &manifest {
         Some(manifest) => name == MANIFEST || manifest.files.contains_key(name),
         None => name.ends_with(".safetensors") || [CONFIG, "state.json"].contains(&name),

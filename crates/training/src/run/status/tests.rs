@@ -60,6 +60,7 @@ fn the_first_end_of_a_run_counts() {
         step: 5,
         steps: 9,
         reason: Some("stopped by SIGINT".into()),
+        began_with: None,
     };
     assert_eq!(read, stopped);
     record_stop(folder, "SIGTERM").unwrap();
