@@ -291,12 +291,23 @@ fn ids_beyond_any_model_are_rejected() {
 }
 
 #[test]
-fn blank_texts_train_no_unigram_tokeniser() {
+fn texts_that_train_no_unigram_tokeniser_are_named() {
     let mut config = TokenizerConfig::new(600);
     config.kind = TokenizerKind::Unigram;
-    let blank = (0..50).map(|_| Ok(String::new()));
-    let trained = Tokenizer::train(&config, Texts::Targets, blank);
-    assert_has(&trained.err().unwrap(), &["all targets are blank"]);
+    config.or_fewer = Sides::both(true);
+    // The library's trainer panics on the second text.
+    let odd = "aaabbababbbbabbbbbbbbbaaabaabbbaababbbbabbbbaabababaabaabab";
+    for (text, expected) in [
+        ("", "all targets are blank"),
+        (
+            odd,
+            "unigram: cannot be trained on the targets: its trainer failed (index",
+        ),
+    ] {
+        let texts = (0..50).map(|_| Ok(text.into()));
+        let trained = Tokenizer::train(&config, Texts::Targets, texts);
+        assert_has(&trained.err().unwrap(), &[expected]);
+    }
 }
 
 #[test]

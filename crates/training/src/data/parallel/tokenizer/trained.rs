@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tokenizers::models::unigram::UnigramTrainerError;
+
 use super::Tokenizer;
 use super::config::{Texts, TokenizerConfig, TokenizerKind};
 use super::untrained::{SPECIAL, untrained};
@@ -39,7 +41,8 @@ impl Tokenizer {
                 None
             }
         });
-        // Some trainers of the tokenizers library panic on a corpus of only a few characters.
+        // The trainer of unigram tokenisers takes words in a random order, and panics in about one of
+        // 200 trainings.
         let trained = contain(|| inner.train(&mut trainer, texts).map(|_| ()));
         if let Some(error) = failed.into_inner().expect("no holder panics") {
             return Err(error);
@@ -48,8 +51,14 @@ impl Tokenizer {
         if let Err(error) = trained {
             let blank = format!("cannot be trained: all {name} are blank");
             UsageError::check(has_text.into_inner(), TokenizerConfig::kind, kind, blank)?;
-            let too_small = format!("is too small to train a tokeniser on the {name}");
-            return Err(wrong(format!("{too_small} ({error})")));
+            if error == UnigramTrainerError::VocabularyTooSmall.to_string() {
+                let expected = format!("is too small: the {name} have more characters");
+                return Err(wrong(expected));
+            }
+            let expected = format!(
+                "cannot be trained on the {name}: its trainer failed ({error}), which may be by chance; run the command again, or choose another kind of tokeniser"
+            );
+            return Err(UsageError::setting(TokenizerConfig::kind, kind, expected));
         }
         let found = inner.get_vocab_size(true);
         let expected = "the corpus has no tokens, which must occur at least twice";
