@@ -482,13 +482,15 @@ fn every_line_of_a_test_set_is_scored() {
     for name in ["bleu", "chrf", "exact_match", "segments"] {
         assert_eq!(evaluated[name], score[name], "{name}");
     }
-    // The same pairs in one file: a blank line is none.
+    // The same pairs in one file, where a blank line is a blank pair.
     let lines = sources.lines().zip(targets.lines());
     let table: String = lines.map(|(s, t)| format!("{s}\t{t}\n")).collect();
     fs::write(path.join("p.tsv"), format!("\n{table}\n")).unwrap();
-    let of_table = parsed(path, "eval run --pairs p.tsv --json");
+    let of_table = parsed(path, "eval run --pairs p.tsv --json --hypotheses out");
     assert_eq!(of_table["chrf"], evaluated["chrf"]);
-    assert_eq!(of_table["segments"], 6);
+    assert_eq!(of_table["segments"], 8);
+    let of_lines = fs::read_to_string(path.join("out")).unwrap();
+    assert_eq!(of_lines, format!("\n{out}\n"));
     let exported = notes(&output(path, "export run --folder hf"));
     assert_has(&exported, &["a blank between all tokens"]);
     let lengths = "plot run --only lengths --output p";

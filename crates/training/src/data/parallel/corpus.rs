@@ -93,7 +93,8 @@ pub struct ReadOptions {
     /// Whether a side that is longer than 64 KiB is truncated; otherwise its pair is
     /// skipped.
     pub truncates: bool,
-    /// Whether pairs with an empty side are kept; otherwise they are skipped.
+    /// Whether pairs with an empty side are kept, and blank lines are pairs of empty texts; otherwise
+    /// they are skipped.
     pub keeps_empty: bool,
 }
 
@@ -204,8 +205,8 @@ impl Pairs {
     }
 
     /// Returns the next pair, even if its source or target is empty or too long; `None` at the end
-    /// of the files. A blank line of a table or of JSON Lines, such as one at the end of the file, is
-    /// skipped.
+    /// of the files. A blank line of a table or of JSON Lines is a pair of empty texts if empty ones
+    /// are kept, so that outputs have the order of the lines; otherwise it is skipped.
     fn next_pair(&mut self) -> Result<Option<Pair>, UsageError> {
         let mut line = self.source.next()?;
         if !matches!(self.format, Format::TwoFiles(_)) {
@@ -213,6 +214,9 @@ impl Pairs {
             let is_blank =
                 |line: &String| line.trim().is_empty() && !(is_table && line.contains('\t'));
             while line.as_ref().is_some_and(is_blank) {
+                if self.options.keeps_empty {
+                    return Ok(Some(Pair::default()));
+                }
                 self.stats.empty += 1;
                 line = self.source.next()?;
             }
