@@ -54,16 +54,30 @@ pub struct ResumeArgs {
 pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let (before, _) = read_config(&args.run)?;
     let mut config = args.corpora.apply(before.clone())?;
+    let mut keeps_targets = false;
     if let (DataConfig::Text(text), DataConfig::Text(before)) = (&mut config.data, before.data) {
         text.check_targets()?;
         // Where sources alone have moved, their targets are where they were.
-        let (train, valid) = (before.train.target, before.valid.target);
-        text.train.target = text.train.target.take().or(train);
-        text.valid.target = text.valid.target.take().or(valid);
+        for (now, then) in [
+            (&mut text.train, &before.train),
+            (&mut text.valid, &before.valid),
+        ] {
+            keeps_targets |= now.target.is_none() && then.target.is_some();
+            now.target = now.target.take().or(then.target.clone());
+        }
         text.resolve_files()?;
         let fields = args.corpora.of(TrainSettings::fields);
         let has_fields = text.train.fields.is_some() || text.valid.fields.is_some();
         needs("--fields", fields, "a file of JSON Lines", has_fields)?;
+        let then = before.train.fields.or(before.valid.fields);
+        let now = text.train.fields.as_ref().or(text.valid.fields.as_ref());
+        if let (Some(fields), Some(_)) = (fields, before.data)
+            && now != then.as_ref()
+        {
+            let then = then.map_or("left out".into(), |then| then.join(","));
+            let expected = format!("must be {then}, as when the run began");
+            return Err(UsageError::setting(TrainSettings::fields, fields, expected).into());
+        }
     }
     if let Some(backend) = &args.backend {
         config.execution.backend = DeviceName::choose(Some(backend))?.to_string();
@@ -77,7 +91,14 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let caches = RunFolder::caches(Some(run));
     let dataset = group.first_then_others(|| data::reload(&mut config.data, run, &caches, size));
     end_progress();
-    let dataset = dataset?;
+    let dataset = dataset.map_err(|error| match error.downcast::<UsageError>() {
+        Ok(error) if keeps_targets => {
+            let advice = "the run began with a file of sources and one of targets, and the targets are still that one: a file of pairs is for a new run";
+            error.and(advice).into()
+        }
+        Ok(error) => error.into(),
+        Err(error) => error,
+    })?;
     fit_to(&mut config, dataset.as_ref(), group)?;
     lengths::at_end(&config, Some(dataset.as_ref()))?;
     let device = open_device(&config, group)?;

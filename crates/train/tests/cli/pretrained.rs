@@ -129,7 +129,7 @@ fn an_imported_run_keeps_to_the_corpora_that_it_was_first_given() {
     let table = "
         resume run --train pairs.tsv --fields de,en | --fields de,en: needs a file of JSON Lines
         resume run --train pairs.tsv | --train-source | pairs.tsv: has changed since the run began
-        resume run --fields en,de | pairs.jsonl: has changed since the run began";
+        resume run --fields en,de | --fields en,de: must be de,en, as when the run began";
     all_rejected(folder, "", table);
     fs::write(folder.join("pairs.tsv"), "w10 w17\tw10\n").unwrap();
     assert_has(

@@ -336,6 +336,7 @@ fn a_corpus_is_known_by_its_content() {
     let both = [
         "--train-source and --train-target",
         "new/train.target: has changed",
+        "a file of pairs is for a new run",
     ];
     rejected(path, other, &both);
     // The lines are the same if the file is compressed.

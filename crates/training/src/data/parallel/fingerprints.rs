@@ -40,22 +40,41 @@ impl Fingerprints {
     pub(super) fn keys(&self, config: &TextConfig) -> [String; 2] {
         let train = key(&(&self.train, &config.train.fields));
         let valid = if self.valid.is_empty() {
-            key(&(&self.train, &config.train.fields, config.valid_share))
+            self.key_of_share(config)
         } else {
             key(&(&self.valid, &config.valid.fields))
         };
         [train, valid]
     }
 
+    /// Returns the hash that identifies the validation pairs that are held out of the training corpus.
+    fn key_of_share(&self, config: &TextConfig) -> String {
+        key(&(&self.train, &config.train.fields, config.valid_share))
+    }
+
     /// Compares the corpora with those that the settings were written with. Returns an error that
     /// names the first one that has changed.
     pub(super) fn check(&self, config: &TextConfig) -> Result<(), UsageError> {
-        let (Some(then), now) = (&config.data, self.keys(config)) else {
+        let Some(then) = &config.data else {
             return Ok(());
         };
+        let now = self.keys(config);
         if !self.train.is_empty() && then[0] != now[0] {
             let settings = [TrainSettings::source, TrainSettings::target];
             return Err(changed(&config.train, settings));
+        }
+        let share = (TextConfig::valid_share.name(), config.valid_share);
+        if then[1] != now[1] && self.valid.is_empty() {
+            let what = "holds out other pairs than those of the run, which had another share, or files for validation";
+            return Err(UsageError::new(share.0, share.1, what));
+        }
+        if then[1] != now[1] && then[1] == self.key_of_share(config) {
+            let file = config.valid.source.display();
+            let what = format!(
+                "is not of the run, which holds out pairs of training for validation ({} {})",
+                share.0, share.1
+            );
+            return Err(UsageError::new(ValidSettings::source.name(), file, what));
         }
         if then[1] != now[1] {
             let settings = [ValidSettings::source, ValidSettings::target];
@@ -70,7 +89,10 @@ fn changed(corpus: &Corpus, settings: [&Setting; 2]) -> UsageError {
     let files: Vec<String> = files.collect();
     let flags = settings.map(Setting::name);
     let flags = flags[..files.len().max(1)].join(" and ");
-    let what = "has changed since the run began, or is another one";
+    let mut what = String::from("has changed since the run began, or is another one");
+    if corpus.has_fields() {
+        what += &format!(", or {} are others", TrainSettings::fields.name());
+    }
     UsageError::new(flags, files.join(", "), what)
 }
 
@@ -105,4 +127,40 @@ fn fingerprint(path: &Path) -> Result<String, UsageError> {
         return Err(wrong(path, "is empty"));
     }
     Ok(hex(&hash.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::assert_has;
+
+    #[test]
+    fn what_differs_from_the_run_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.jsonl");
+        std::fs::write(&file, "{}\n").unwrap();
+        let mut config = TextConfig::new(100, 100);
+        config.train.source = file;
+        config.data = Some(Fingerprints::of(&config).unwrap().keys(&config));
+        let cases: [(fn(&mut TextConfig), _); 3] = [
+            (
+                |it| it.valid_share = 0.2,
+                "--valid-share 0.2: holds out other",
+            ),
+            (
+                |it| it.valid = it.train.clone(),
+                "a.jsonl: is not of the run, which holds out pairs of training for validation (--valid-share 0.01)",
+            ),
+            (
+                |it| it.train.fields = Some(["x", "y"].map(String::from)),
+                "a.jsonl: has changed since the run began, or is another one, or --fields are others",
+            ),
+        ];
+        for (change, expected) in cases {
+            let mut config = config.clone();
+            change(&mut config);
+            let found = Fingerprints::of(&config).unwrap().check(&config);
+            assert_has(&found.unwrap_err(), &[expected]);
+        }
+    }
 }
