@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::task::train_tiny;
-use super::{Folder, all_rejected, assert_has, parsed, rejected, rows, run};
+use super::{Folder, all_rejected, assert_has, notes, parsed, rejected, rows, run};
 
 /// Returns the path of a file that PyTorch wrote, from the fixtures of the crate `transformer`.
 fn fixture(name: &str) -> String {
@@ -128,13 +128,19 @@ fn inspect_lists_the_contents_of_files() {
 }
 
 #[test]
-fn tensors_that_belong_to_no_stack_are_not_left_out_without_a_word() {
+fn nothing_of_a_folder_is_left_out_or_replaced_without_a_word() {
     let folder = &Folder::new();
     let whisper = fixture("../models/whisper");
     let line = format!("import {whisper} --output own.safetensors");
-    let said = super::output(folder, &line);
-    let warning = "4 tensors of no stack left out: encoder.conv1.bias, ..";
-    assert!(super::text(&said.stderr).contains(warning));
+    let left_out = "4 tensors of no stack left out: encoder.conv1.bias, ..";
+    assert_has(&notes(&super::output(folder, &line)), &[left_out]);
+    // A flag does not contradict config.json without a word, either.
+    let t5 = super::pretrained::family("t5");
+    let replaced = "warning: settings of config.json are replaced by those of the flags\n";
+    for to in ["--output t5.safetensors", "--run-dir t5"] {
+        let line = format!("import {t5} --norm pre --activation gelu {to}");
+        assert_has(&notes(&super::output(folder, &line)), &[replaced]);
+    }
 }
 
 #[test]

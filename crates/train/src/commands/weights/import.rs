@@ -164,6 +164,9 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     let imported = match &args.run_dir {
         Some(run) if args.is_text() => {
             let languages = Languages::new(args.source_lang.clone(), args.target_lang.clone());
+            if let Ok(folder) = ModelFolder::open(&args.file) {
+                warn_of_replaced(&options, &folder);
+            }
             let mut model = PretrainedModel::open_with(&args.file, &languages, options)?;
             let mut config = model.config.clone();
             let text = &mut model.dataset.config;
@@ -217,8 +220,17 @@ fn read(path: &Path, options: ImportOptions) -> Result<Imported, WeightsError> {
         }
     }
     let mut folder = ModelFolder::open(path)?;
+    warn_of_replaced(&options, &folder);
     folder.options = options.or(folder.options);
     folder.import()
+}
+
+/// Warns if flags contradict the folder's `config.json`.
+fn warn_of_replaced(flags: &ImportOptions, folder: &ModelFolder) {
+    let (own, theirs) = (flags.clone(), folder.options.clone());
+    if own.clone().or(theirs.clone()) != theirs.or(own) {
+        output::warn("settings of config.json are replaced by those of the flags");
+    }
 }
 
 /// Prints the warnings of the import, the contents of the file, and the settings that do not follow
@@ -246,7 +258,7 @@ fn describe(imported: &Imported) {
         "layout {layout}: {contents}, {layers} layers, d_model {}, {} heads, d_ff {}, {n}",
         config.d_model, config.n_heads, config.d_ff,
     ));
-    output::note(&format!("taken to be: {}", flags_of(config)));
+    output::note(&format!("settings: {}", flags_of(config)));
 }
 
 /// Returns the flags of `import` for the settings that do not follow from the weights, except
