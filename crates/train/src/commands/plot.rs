@@ -110,7 +110,9 @@ pub fn run(args: &PlotArgs) -> Result<()> {
             save(args, &name, &chart)?;
         } else if !args.only.is_empty() {
             let mut what = "there are no data for it".to_owned();
-            if kind == RunPlot::Lengths {
+            if kind == RunPlot::Lengths && runs.iter().any(|run| run.lengths.is_some()) {
+                what += "; no length in lengths.json has a score, because the model has no positions for it or the split no sequence";
+            } else if kind == RunPlot::Lengths {
                 what += "; `train eval RUN --eval-lengths 1..32` measures those of symbols";
             }
             if args.only.len() == 1 {
@@ -128,10 +130,16 @@ fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec
     let trained = TrainedRun::load(&run.folder, &backend.open()?)?;
     let dataset = trained.dataset.as_ref();
     let source = match &args.source {
-        Some(words) => dataset
-            .codec()
-            .encode_source(words)
-            .map_err(|error| UsageError::new("--source", quote(words), error.to_string()))?,
+        Some(words) => {
+            let wrong = |what: String| UsageError::new("--source", quote(words), what);
+            let encoded = dataset.codec().encode_source(words);
+            let source = encoded.map_err(|error| wrong(error.to_string()))?;
+            let checked = dataset.synthetic().map(|task| task.check_source(&source));
+            checked
+                .unwrap_or(Ok(()))
+                .map_err(|what| wrong(what.into()))?;
+            source
+        }
         None => {
             let what = "has no example for attention maps: say which with --source";
             let wrong = || UsageError::argument("run", run.folder.display(), what);

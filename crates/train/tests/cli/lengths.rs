@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::task::{COPY, TINY};
-use super::{Folder, all_rejected, json, objects, output, run, succeed, text};
+use super::{
+    Folder, all_rejected, answer, fails, json, objects, output, run, succeed, text, train,
+};
 
 #[test]
 fn exact_match_is_reported_for_lengths_beyond_training() {
@@ -104,6 +106,16 @@ fn learned_positions_end_where_training_ended() {
     let output = output(folder, "eval runs/copy-1 --eval-lengths 6 -q");
     assert_eq!(succeed(&output).lines().count(), 1);
     assert!(text(&output.stderr).starts_with("warning: no score for length 6: "));
+    // A plot shows the scores there are.
+    run(folder, "plot runs/copy-1 --only lengths");
+    std::fs::remove_file(folder.join("runs/copy-1/lengths.json")).unwrap();
+    run(folder, "eval runs/copy-1 --eval-lengths 6 -q");
+    let none = "--only lengths: there are no data for it; no length in lengths.json has a score";
+    fails(
+        &super::output(folder, "plot runs/copy-1 --only lengths"),
+        2,
+        &[none],
+    );
 }
 
 #[test]
@@ -115,6 +127,13 @@ fn digits_are_the_lengths_of_sums() {
     assert_eq!(rows[0]["trained"], true);
     assert_eq!(rows[1]["trained"], false);
     assert_eq!(rows[1]["sequences"], 10);
+    // What is no sum has no answer.
+    let no_sum = "\"1 + + 2\": must be two numbers without leading zeros and + between them";
+    let answered = answer(folder, "generate runs/add-1", "1 + + 2\n");
+    fails(&answered, 2, &["line 1", no_sum]);
+    let plot = ["plot", "runs/add-1", "--source", "1 + + 2"];
+    let plot = train(folder).args(plot).output().unwrap();
+    fails(&plot, 2, &["--source", no_sum]);
 }
 
 #[test]

@@ -36,6 +36,13 @@ pub(super) fn encode(
         (codec.encode_target(text), model.target_vocab_size)
     };
     let mut ids = encoded.map_err(|error| line.wrong(error.to_string()))?;
+    if let Some(task) = run
+        .dataset
+        .synthetic()
+        .filter(|_| is_source && !ids.is_empty())
+    {
+        task.check_source(&ids).map_err(|what| line.wrong(what))?;
+    }
     // A published model may have fewer rows than its tokeniser has special tokens.
     if let Some(&id) = ids.iter().find(|&&id| id as usize >= size) {
         let name = &[codec.source_token(id), codec.target_token(id)][usize::from(!is_source)];

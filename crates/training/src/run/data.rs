@@ -39,7 +39,8 @@ pub struct RunData {
     /// Curves of the metrics. If only a [summary](Self::summary) was read, they have the
     /// evaluations and the last step.
     pub curves: Curves,
-    /// Scores by length: the newest ones of the run's model, or else the newest ones.
+    /// Scores by length: the newest ones of the run's model, or else the newest ones. An evaluation
+    /// that has a score of a length comes before one that has none.
     pub lengths: Option<Lengths>,
     /// Environments of the processes that have trained the run.
     pub environments: Vec<Environment>,
@@ -75,7 +76,9 @@ impl RunData {
         let mut all = read_lengths(folder)?;
         let step = run.metric("model_step");
         let is_own = |it: &Lengths| it.of.checkpoints == 1 && Some(it.of.step as f64) == step;
-        let shown = all.iter().position(is_own).unwrap_or(0);
+        let is_scored = |it: &Lengths| it.lengths.iter().any(|it| it.exact_match.is_some());
+        let own = all.iter().position(|it| is_own(it) && is_scored(it));
+        let shown = own.or(all.iter().position(is_scored)).unwrap_or(0);
         Ok(Self {
             lengths: (shown < all.len()).then(|| all.swap_remove(shown)),
             environments: read_environments(folder)?,

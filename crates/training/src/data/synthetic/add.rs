@@ -99,6 +99,15 @@ impl SyntheticTask for AddTask {
         // begin and end symbol.
         (2 * length + 1).max(length + 3)
     }
+
+    fn check_source(&self, source: &[u32]) -> Result<(), &'static str> {
+        let zero = self.alphabet.symbols().start;
+        let numbers: Vec<&[u32]> = source.split(|&id| id == zero + 10).collect();
+        let is_number = |digits: &&[u32]| digits.len() == 1 || digits.first() > Some(&zero);
+        let is_sum = numbers.len() == 2 && numbers.iter().all(is_number);
+        let expected = "must be two numbers without leading zeros and + between them, as 1 2 + 3";
+        is_sum.then_some(()).ok_or(expected)
+    }
 }
 
 #[cfg(test)]
@@ -166,6 +175,22 @@ mod tests {
         let error = codec.encode_source("1 - 2").unwrap_err().to_string();
         let expected = "\"-\" is not a symbol, which are 0 to 9, + in this run";
         assert_eq!(error, expected);
+        let is_sum = |text| {
+            task.check_source(&codec.encode_source(text).unwrap())
+                .is_ok()
+        };
+        assert!(["0 + 0", "1 0 + 9"].into_iter().all(is_sum));
+        let others = [
+            "",
+            "+",
+            "1",
+            "1 +",
+            "+ 1",
+            "1 + + 2",
+            "1 + 2 + 3",
+            "0 1 + 2",
+        ];
+        assert!(!others.into_iter().any(is_sum));
         assert_eq!(codec.vocabularies().source_size, 15);
         assert_eq!(task.limits().sequence(), 9);
         assert_eq!(task.max_tokens(1), 4);

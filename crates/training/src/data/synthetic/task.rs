@@ -71,6 +71,16 @@ pub trait SyntheticTask: Send + Sync {
         length + 2
     }
 
+    /// Checks that [`pair`](Self::pair) can return a source, whatever its length. The error says what a
+    /// source must be. By default, all sequences of symbols are sources.
+    ///
+    /// # Errors
+    ///
+    /// If the sequence is no source.
+    fn check_source(&self, _source: &[u32]) -> Result<(), &'static str> {
+        Ok(())
+    }
+
     /// Returns whether an output is correct. By default, it must equal the output of the example.
     fn accepts(&self, example: &Example, output: &[u32]) -> bool {
         output == example.output(self.alphabet().eos_id().is_some())
