@@ -52,7 +52,8 @@ pub struct FitArgs {
     /// A tokenizer.json for both sides, instead of a trained one
     #[arg(long, value_name = "FILE", help_heading = "Tokeniser (for --task text)", hide_short_help = true, conflicts_with_all = ["source_tokenizer_file", "target_tokenizer_file"], value_parser = recorded_path())]
     pub tokenizer_file: Option<String>,
-    /// Fine-tune the model in this Hugging Face folder, with its tokeniser
+    /// Fine-tune the model in this Hugging Face folder, with its tokeniser; `train export RUN --folder`
+    /// writes one of a run that began with --family
     #[arg(long, value_name = "FOLDER", help_heading = "Pretrained model (for --task text)", conflicts_with_all = ["preset", "config"], value_parser = recorded_path())]
     pub from: Option<String>,
     /// Language of the sources, such as eng_Latn, if the model is multilingual [default: the

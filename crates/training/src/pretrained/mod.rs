@@ -89,8 +89,9 @@ impl PretrainedModel {
             return Err(wrong(format!("is not a folder; name one {DOWNLOADED}")));
         }
         if !is_pretrained(folder) && folder.join(CHECKPOINTS).is_dir() {
-            let what = "is a run, not a Hugging Face model: `train resume` trains it further, \
-                        and `train export` with --folder writes a folder that can be used here";
+            let what = "is a run, not a Hugging Face model: `train resume` trains it further on its \
+                        own texts, and `train export` with --folder writes a folder that can be used \
+                        here, if the run began with `fit --family`";
             return Err(wrong(what.into()));
         }
         let refused = |error: WeightsError| wrong(error.without_path().to_string());

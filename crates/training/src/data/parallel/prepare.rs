@@ -108,7 +108,8 @@ impl ParallelDataset {
         let files = config.files().try_for_each(check_regular);
         files.map_err(|error| error.and(moved))?;
         let fingerprints = Fingerprints::of(config)?;
-        let changed = "put it back, or begin a new run";
+        let changed =
+            "put it back, or begin a new run (`fit --from` trains a model further on other texts)";
         let checked = fingerprints.check(config);
         checked.map_err(|error| error.and(changed))?;
         let caches = caches_of(config, caches);
