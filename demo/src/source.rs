@@ -93,7 +93,7 @@ impl Look {
 ///
 /// If a word is not a symbol, or the source is empty or too long.
 pub fn encode(dataset: &dyn Dataset, text: &str) -> Result<Vec<u32>> {
-    let source = dataset.codec().encode_source(text)?;
+    let source = dataset.source(text).map_err(anyhow::Error::msg)?;
     // A source may be as long as the longest source of the task. For an addition, this one has two
     // numbers and the sign between them.
     let longest = dataset.synthetic().and_then(|task| {

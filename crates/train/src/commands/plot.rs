@@ -130,16 +130,9 @@ fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec
     let trained = TrainedRun::load(&run.folder, &backend.open()?)?;
     let dataset = trained.dataset.as_ref();
     let source = match &args.source {
-        Some(words) => {
-            let wrong = |what: String| UsageError::new("--source", quote(words), what);
-            let encoded = dataset.codec().encode_source(words);
-            let source = encoded.map_err(|error| wrong(error.to_string()))?;
-            let checked = dataset.synthetic().map(|task| task.check_source(&source));
-            checked
-                .unwrap_or(Ok(()))
-                .map_err(|what| wrong(what.into()))?;
-            source
-        }
+        Some(words) => dataset
+            .source(words)
+            .map_err(|what| UsageError::new("--source", quote(words), what))?,
         None => {
             let what = "has no example for attention maps: say which with --source";
             let wrong = || UsageError::argument("run", run.folder.display(), what);

@@ -146,6 +146,20 @@ pub trait Dataset: Send + Sync {
         None
     }
 
+    /// Returns the token ids of a source that a user has written. A source of a synthetic task must be
+    /// one that [the task has](SyntheticTask::check_source), or blank.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the source.
+    fn source(&self, text: &str) -> Result<Vec<u32>, String> {
+        let encoded = self.codec().encode_source(text);
+        let ids = encoded.map_err(|error| error.to_string())?;
+        let task = self.synthetic().filter(|_| !ids.is_empty());
+        task.map_or(Ok(()), |task| task.check_source(&ids))?;
+        Ok(ids)
+    }
+
     /// Writes the files that a trained model needs in addition to its run's `config.json`, such as
     /// tokenisers, into the run's folder.
     ///
