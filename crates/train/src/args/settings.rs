@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
 use serde_json::Value;
 use training::config::differences::{Settings, with_sides};
-use training::config::{LengthsConfig, ModelSettings, RunConfig, all_settings};
-use training::data::parallel::{TokenizerConfig, TrainSettings, ValidSettings};
+use training::config::{LengthsConfig, RunConfig, all_settings};
+use training::data::parallel::{TrainSettings, ValidSettings};
 use training::data::{DataConfig, Preset, SYNTHETIC_TASKS, TASK};
 use training::error::{UsageError, check_bounds};
 use training::setting::{Flag, Kind, Section, Setting, Tasks, shown};
@@ -17,63 +17,48 @@ use super::parse::{choice_names, recorded_path};
 
 /// The headings of the help, in its order, each with the paths that its settings begin with. The
 /// longest of these beginnings counts.
-const HEADINGS: &[(&str, &[&str])] = &[
-    ("Task", &["data."]),
-    ("Model", &["model."]),
-    (
-        "Optimisation",
-        &["optimization.", "data.batch_tokens", "seed"],
-    ),
-    ("Evaluation and stopping", &["evaluation."]),
-    ("Run folder", &["checkpointing."]),
-    ("Speed and memory", &["execution."]),
+const HEADINGS: &[(&str, &str)] = &[
+    ("Task", "data."),
+    ("Model", "model."),
+    ("Optimisation", "optimization. data.batch_tokens seed"),
+    ("Evaluation and stopping", "evaluation."),
+    ("Run folder", "checkpointing."),
+    ("Speed and memory", "execution."),
     (
         "Text data (for --task text)",
-        &["data.train.", "data.valid", "data.overlong", "data.cache"],
+        "data.train. data.valid data.overlong data.cache",
     ),
-    ("Tokeniser (for --task text)", &["data.tokenizer."]),
+    ("Tokeniser (for --task text)", "data.tokenizer."),
 ];
 
 /// Settings that a flag sets besides its own: the flag's setting, the other one, and its value if
 /// that is not the value of the flag.
-const ALSO: &[(&Setting, &Setting, Option<&str>)] = &[
+const ALSO: &[(&str, &str, Option<&str>)] = &[
+    ("model.n_encoder_layers", "model.n_decoder_layers", None),
     (
-        ModelSettings::n_encoder_layers,
-        ModelSettings::n_decoder_layers,
-        None,
-    ),
-    (
-        TokenizerConfig::vocab_size,
-        TokenizerConfig::or_fewer,
+        "data.tokenizer.vocab_size",
+        "data.tokenizer.or_fewer",
         Some("false"),
     ),
-    (TrainSettings::source, TrainSettings::target, Some("null")),
-    (ValidSettings::source, ValidSettings::target, Some("null")),
-    (TrainSettings::fields, ValidSettings::fields, None),
+    ("data.train.source", "data.train.target", Some("null")),
+    ("data.valid.source", "data.valid.target", Some("null")),
+    ("data.train.fields", "data.valid.fields", None),
 ];
 
-/// The settings that name the files of the corpora.
-const CORPORA: [&Setting; 4] = [
-    TrainSettings::source,
-    TrainSettings::target,
-    ValidSettings::source,
-    ValidSettings::target,
-];
+/// The settings of the model that weights do not show, and that have a flag of `import`.
+const UNSHOWN: &str = "model.n_heads model.norm_placement model.activation model.positions \
+    model.dropout model.weight_tying";
 
-/// The settings that weights do not show, and that have a flag of `import`.
-const UNSHOWN: [&Setting; 6] = [
-    ModelSettings::n_heads,
-    ModelSettings::norm_placement,
-    ModelSettings::activation,
-    ModelSettings::positions,
-    ModelSettings::dropout,
-    ModelSettings::weight_tying,
-];
+/// Returns whether a setting names a file of the corpora.
+fn is_corpus(setting: &Setting) -> bool {
+    let sections = [TrainSettings::SETTINGS, ValidSettings::SETTINGS];
+    sections.concat().contains(&setting) && setting.key() != TrainSettings::fields.key()
+}
 
 /// Returns whether the flag of another setting in `given` sets the setting at `path` to `value`, too.
 pub fn follows(path: &str, value: &Value, given: &Settings) -> bool {
     ALSO.iter().any(|(flag, also, theirs)| {
-        let given = given.get(flag.path).filter(|_| also.path == path);
+        let given = given.get(*flag).filter(|_| *also == path);
         given.is_some_and(|given| theirs.map_or(given == value, |text| shown(value) == *text))
     })
 }
@@ -97,8 +82,7 @@ impl Given {
     /// Returns the default settings of the task that is given. Without one, it is text if a corpus
     /// is given.
     pub fn defaults(&self) -> RunConfig {
-        let is_corpus = |(setting, _)| CORPORA.contains(&setting);
-        let of_corpus = self.iter().any(is_corpus).then_some("text");
+        let of_corpus = self.iter().any(|(it, _)| is_corpus(it)).then_some("text");
         let task = self.of(TASK).or(of_corpus).unwrap_or("copy");
         RunConfig::of_task(task).expect("the flag has tasks only")
     }
@@ -145,8 +129,8 @@ impl Given {
     pub fn apply(&self, mut config: RunConfig) -> Result<RunConfig, UsageError> {
         for (setting, value) in self.iter().filter(|(setting, _)| *setting != TASK) {
             config = config.with(setting.path, value)?;
-            for (_, other, theirs) in ALSO.iter().filter(|(known, ..)| *known == setting) {
-                config = config.with(other.path, theirs.unwrap_or(value))?;
+            for (_, other, theirs) in ALSO.iter().filter(|(known, ..)| *known == setting.path) {
+                config = config.with(other, theirs.unwrap_or(value))?;
             }
         }
         Ok(config)
@@ -156,8 +140,7 @@ impl Given {
 /// Returns the settings with flags that `is_wanted` accepts, each flag once, in the order of the help.
 fn with_flags(is_wanted: impl Fn(&Setting) -> bool) -> Vec<(&'static Setting, Flag)> {
     let all = all_settings().into_iter();
-    let flagged = all.filter_map(|setting| Some((setting, setting.flag?)));
-    let mut found: Vec<(&Setting, Flag)> = flagged.collect();
+    let mut found = Vec::from_iter(all.filter_map(|setting| Some((setting, setting.flag?))));
     found.sort_by_key(|(setting, _)| heading(setting));
     let mut names = HashSet::new();
     found.retain(|(setting, flag)| names.insert(flag.name) && is_wanted(setting));
@@ -166,8 +149,8 @@ fn with_flags(is_wanted: impl Fn(&Setting) -> bool) -> Vec<(&'static Setting, Fl
 
 /// Returns the index of a setting's heading.
 fn heading(setting: &Setting) -> Option<usize> {
-    let length = |begin: &&str| setting.path.starts_with(*begin).then_some(begin.len());
-    let longest = |begins: &[&str]| begins.iter().filter_map(length).max();
+    let length = |begin: &str| setting.path.starts_with(begin).then_some(begin.len());
+    let longest = |begins: &str| begins.split(' ').filter_map(length).max();
     let headings = HEADINGS.iter().enumerate();
     let headings = headings.filter_map(|(at, (_, begins))| Some((longest(begins)?, at)));
     headings.max().map(|(_, at)| at)
@@ -310,7 +293,7 @@ args! {
 args! {
     /// The flags that name the files of the corpora, and the fields of their texts.
     CorpusArgs, has_defaults: false, |setting| {
-        CORPORA.contains(&setting) || setting == TrainSettings::fields
+        is_corpus(setting) || setting == TrainSettings::fields
     }
 }
 
@@ -337,5 +320,5 @@ impl LengthArgs {
 
 args! {
     /// The flags of the settings that weights do not show.
-    WeightArgs, has_defaults: false, |setting| UNSHOWN.contains(&setting)
+    WeightArgs, has_defaults: false, |setting| UNSHOWN.split(' ').any(|path| path == setting.path)
 }

@@ -11,46 +11,23 @@ use super::cli::{Cli, complete};
 use crate::terminal::output::visible;
 
 /// Names of flags in other programs, without leading dashes, and the flags of `train`.
-const FLAGS: &[(&str, &str)] = &[
-    ("lr", "--learning-rate"),
-    ("wd", "--weight-decay"),
-    ("bs", "--batch-size"),
-    ("hidden-size", "--d-model"),
-    ("nhead", "--heads"),
-    ("num-layers", "--layers"),
-    ("dim-feedforward", "--d-ff"),
-    ("max-steps", "--steps"),
-    ("num-train-epochs", "--epochs"),
-    ("warmup-steps", "--warmup"),
-    ("grad-clip", "--clip-norm"),
-    ("gradient-accumulation-steps", "--accumulate"),
-    ("fp16", "--precision f16"),
-    ("bf16", "--precision bf16"),
-    ("wandb", "--tensorboard"),
-    ("source", "--train-source"),
-    ("output-dir", "--run-dir"),
-    ("output", "--run-dir"),
-    ("output", "--hypotheses"),
-    ("out", "--output"),
-    ("lang", "--source-lang or --target-lang"),
-    ("max-tokens", "--batch-tokens"),
-    ("max-tokens", "--max-length"),
-    ("num-beams", "--beam"),
-    ("beam-size", "--beam"),
-    ("device", "--backend"),
-];
+const FLAGS: &str = "lr --learning-rate|wd --weight-decay|bs --batch-size|hidden-size --d-model|\
+    nhead --heads|num-layers --layers|dim-feedforward --d-ff|max-steps --steps|\
+    num-train-epochs --epochs|warmup-steps --warmup|grad-clip --clip-norm|\
+    gradient-accumulation-steps --accumulate|fp16 --precision f16|bf16 --precision bf16|\
+    wandb --tensorboard|source --train-source|output-dir --run-dir|output --run-dir|\
+    output --hypotheses|out --output|lang --source-lang or --target-lang|\
+    max-tokens --batch-tokens|max-tokens --max-length|num-beams --beam|beam-size --beam|\
+    device --backend";
 
 /// Names of commands in other programs, and the commands of `train`.
-const COMMANDS: &[(&str, &str)] = &[
-    ("train", "fit"),
-    ("translate", "generate"),
-    ("predict", "generate"),
-    ("evaluate", "eval"),
-    ("test", "eval"),
-    ("list", "runs"),
-    ("diff", "compare"),
-    ("convert", "import"),
-];
+const COMMANDS: &str = "train fit|translate generate|predict generate|evaluate eval|test eval|\
+    list runs|diff compare|convert import";
+
+/// Returns the names in a table and what `train` has for them.
+fn pairs(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    table.split('|').filter_map(|pair| pair.split_once(' '))
+}
 
 /// Describes a mistake in a command line in one line: the mistake, a suggestion if there is one,
 /// and the help command to run. `words` is the command line without the program's name.
@@ -112,7 +89,7 @@ fn hint(
             if RunConfig::of_task(&given).is_some() {
                 return Some(format!("use `train --task {given}`"));
             }
-            if let Some((_, name)) = COMMANDS.iter().find(|(known, _)| *known == given) {
+            if let Some((_, name)) = pairs(COMMANDS).find(|(known, _)| *known == given) {
                 return Some(format!("use `train {name}`"));
             }
             match error.get(ContextKind::SuggestedSubcommand)? {
@@ -168,9 +145,8 @@ fn known_flag(
         return Some(format!("`train {name}`"));
     }
     let is_ours = |flag: &str| is_known(flag.split(' ').next().unwrap_or(flag));
-    let mut flags = FLAGS.iter();
-    let found = flags.find(|(known, flag)| *known == name && is_ours(flag));
-    found.map(|(_, flag)| (*flag).into())
+    let found = pairs(FLAGS).find(|(known, flag)| *known == name && is_ours(flag));
+    found.map(|(_, flag)| flag.into())
 }
 
 /// Returns whether an unknown flag is likely to mean `flag`: at most a third of the letters differ, or
@@ -199,11 +175,11 @@ mod tests {
             .get_subcommands()
             .flat_map(|command| command.get_arguments());
         let flags: Vec<&str> = args.filter_map(|arg| arg.get_long()).collect();
-        for (_, flag) in FLAGS {
+        for (_, flag) in pairs(FLAGS) {
             let name = flag.split(' ').next().unwrap().trim_start_matches("--");
             assert!(flags.contains(&name), "{flag}");
         }
-        for (name, command) in COMMANDS {
+        for (name, command) in pairs(COMMANDS) {
             assert!(cli.find_subcommand(command).is_some(), "{command}");
             assert!(cli.find_subcommand(name).is_none(), "{name} is a command");
         }

@@ -265,22 +265,16 @@ fn describe(imported: &Imported) {
 /// `--heads` and `--dropout`.
 fn flags_of(config: &TransformerConfig) -> String {
     let config = serde_json::to_value(config).expect("it is plain data");
-    let flags = [
-        ModelSettings::norm_placement,
-        ModelSettings::norm_epsilon,
-        ModelSettings::norm_variance,
-        ModelSettings::activation,
-        ModelSettings::positions,
-        ModelSettings::max_len,
-        ModelSettings::scale_embeddings,
-        ModelSettings::weight_tying,
-        ModelSettings::pad_id,
-    ]
-    .map(|setting| {
+    let keys = "norm_placement norm_epsilon norm_variance activation positions max_len \
+        scale_embeddings weight_tying pad_id";
+    let settings = ModelSettings::SETTINGS.iter();
+    let unshown = settings.filter(|setting| keys.split(' ').any(|key| key == setting.key()));
+    let flags = unshown.map(|setting| {
         let value = setting.shown(&config[setting.key()]);
         let flagged = setting.flag.map(|flag| format!("{} {value}", flag.name));
         flagged.unwrap_or_else(|| format!("--set {setting}={value}"))
     });
+    let flags: Vec<String> = flags.collect();
     flags.join(" ")
 }
 
@@ -295,15 +289,10 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
     let name = config.data.name();
     let [theirs, ours] =
         [given, &config.model].map(|model| serde_json::to_value(model).expect("it is plain data"));
-    for setting in [
-        ModelSettings::source_vocab_size,
-        ModelSettings::target_vocab_size,
-        ModelSettings::max_len,
-        ModelSettings::pad_id,
-    ] {
+    for setting in ModelSettings::SETTINGS.iter().filter(|it| it.is_derived) {
         let [theirs, ours] = [&theirs, &ours].map(|model| &model[setting.key()]);
         // Only a table of learned positions has one length.
-        let is_bound = setting != ModelSettings::max_len || given.positions == Positions::Learned;
+        let is_bound = *setting != ModelSettings::max_len || given.positions == Positions::Learned;
         if is_bound && theirs != ours {
             let what = format!(
                 "makes a run of the task {name} with {setting} {ours}, but the model has {theirs}: give the task that it was trained on (--task, --symbols, --max-length, --set model.pad_id); a file has no tokeniser, so that a model of texts becomes a run again by copying the folder of its run, or from the folder that `train export --folder` writes if it was trained with `fit --family`"
