@@ -73,21 +73,17 @@ pub fn keep_freed_pages() {
 /// model of 2.5 GB.
 pub fn return_freed_pages() -> ReturnsPages {
     set_purge_delay(0);
-    ReturnsPages {
-        had_huge_pages: enable_huge_pages(false),
-    }
+    ReturnsPages(enable_huge_pages(false))
 }
 
 /// Guard of [`return_freed_pages`]. Dropping it makes the allocator keep freed pages again, and
-/// allows huge pages again if they were allowed before.
-pub struct ReturnsPages {
-    had_huge_pages: bool,
-}
+/// allows huge pages again if they were allowed before, which is its value.
+pub struct ReturnsPages(bool);
 
 impl Drop for ReturnsPages {
     fn drop(&mut self) {
         keep_freed_pages();
-        enable_huge_pages(self.had_huge_pages);
+        enable_huge_pages(self.0);
     }
 }
 

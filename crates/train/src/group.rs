@@ -65,8 +65,7 @@ impl Group {
             );
             return Err(UsageError::new("processes", started, what));
         }
-        let words = words.iter().map(|word| word.to_string_lossy().into());
-        let words: Vec<String> = words.collect();
+        let words = Vec::from_iter(words.iter().map(|word| word.to_string_lossy()));
         let all = group.gather_values(&words);
         let other = all.iter().enumerate().find(|(_, other)| **other != all[0]);
         other.map_or(Ok(()), |(rank, other)| {

@@ -196,10 +196,7 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
     // The output has the evaluation of the last step, three examples, up to three further ones
     // with wrong outputs, and a closing line.
     let (evaluation, lines) = lines.split_first().unwrap();
-    assert!(
-        evaluation.starts_with("step 12: evaluation loss "),
-        "{stdout}"
-    );
+    assert_has(evaluation, &["step 12: evaluation loss "]);
     let (last, examples) = lines.split_last().unwrap();
     assert!(last.contains("sequences, step 12 of 12, "), "{last}");
     assert!((9..=18).contains(&examples.len()), "{stdout}");

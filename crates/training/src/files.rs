@@ -191,16 +191,14 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
 /// A folder that is filled under a temporary name. Dropping it removes the folder, unless it has
 /// been renamed by [`becomes`](Self::becomes).
 #[derive(Debug)]
-pub(crate) struct TemporaryFolder {
-    path: PathBuf,
-}
+pub(crate) struct TemporaryFolder(PathBuf);
 
 impl TemporaryFolder {
     /// Creates an empty folder at `path`. Removes a folder that a killed process has left there.
     pub(crate) fn create(path: PathBuf) -> io::Result<Self> {
         remove_folder(&path)?;
         fs::create_dir_all(&path)?;
-        Ok(Self { path })
+        Ok(Self(path))
     }
 
     /// Creates an empty folder `PATH.PID.tmp` beside `path`.
@@ -210,7 +208,7 @@ impl TemporaryFolder {
 
     /// Returns the folder's temporary path.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.0
     }
 
     /// Renames the folder to `path`, which must have the same parent folder as the temporary name.
@@ -223,15 +221,15 @@ impl TemporaryFolder {
     ///
     /// If a folder cannot be renamed or removed, or if the new names cannot be written to the disk.
     pub(crate) fn becomes(self, path: &Path, is_own: impl Fn(&str) -> bool) -> io::Result<()> {
-        sync_folder(&self.path)?;
-        let replaced = self.path.with_extension("old");
+        sync_folder(&self.0)?;
+        let replaced = self.0.with_extension("old");
         remove_folder(&replaced)?;
         match fs::symlink_metadata(path) {
             Ok(found) if found.is_dir() => fs::rename(path, &replaced)?,
             Ok(_) => fs::remove_file(path)?,
             Err(_) => {}
         }
-        fs::rename(&self.path, path).inspect_err(|_| {
+        fs::rename(&self.0, path).inspect_err(|_| {
             let _ = fs::rename(&replaced, path);
         })?;
         remove_replaced(&replaced, path, is_own)?;
@@ -258,7 +256,7 @@ pub(crate) fn remove_replaced(
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         // If `becomes` has renamed the folder, no folder has this path, and nothing is removed.
-        let _ = fs::remove_dir_all(&self.path);
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -389,23 +387,13 @@ mod tests {
     #[test]
     fn only_temporary_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = [
-            "12.tmp",
-            "a.json",
-            "a.json.tmp",
-            "a.json.x.tmp",
-            "b.svg.12.tmp",
-        ];
-        let removed = [
-            "a.json.12.tmp",
-            "a.jsonl.12.tmp",
-            "a.tokenizer.json.4294967295.tmp",
-        ];
-        for name in kept.iter().chain(&removed) {
+        let kept = "12.tmp a.json a.json.tmp a.json.x.tmp b.svg.12.tmp".split(' ');
+        let removed = "a.json.12.tmp a.jsonl.12.tmp a.tokenizer.json.4294967295.tmp".split(' ');
+        for name in kept.clone().chain(removed) {
             fs::write(folder.path().join(name), "").unwrap();
         }
         remove_temporaries(folder.path());
-        assert_eq!(names(folder.path()), kept);
+        assert_eq!(names(folder.path()), Vec::from_iter(kept));
     }
 
     #[test]

@@ -292,9 +292,9 @@ mod tests {
         let expected = "there are 2.0 GB for each of 2 processes: at most about 16 fit";
         assert_has(&error, &[expected]);
         let error = check(900_000_000, 0).unwrap_err().to_string();
-        assert!(
-            error.starts_with("model.d_model 64: training the model takes about 1.0 GB"),
-            "{error}"
+        assert_has(
+            &error,
+            &["model.d_model 64: training the model takes about 1.0 GB"],
         );
         if cfg!(target_os = "linux") {
             let machine = MachineMemory::read(1).unwrap();

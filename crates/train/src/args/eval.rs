@@ -52,22 +52,13 @@ pub struct EvalArgs {
     pub no_repeat_ngram: Option<usize>,
     /// Write the outputs to this file, one per line in the order of the split. If the name ends with
     /// .jsonl, .ndjson or .json, each line is a JSON object with source, reference and hypothesis
-    #[arg(
-        long,
-        help_heading = "Output",
-        value_name = "FILE",
-        conflicts_with = "eval_lengths"
-    )]
+    #[arg(long, help_heading = "Output", value_name = "FILE", conflicts_with_all = ["eval_lengths"])]
     pub hypotheses: Option<PathBuf>,
     /// Evaluation of each length on the split, instead of the split's usual sequences.
     #[command(flatten, next_help_heading = "Lengths")]
     pub lengths: LengthArgs,
     /// Quantise the weights to 8 bits first
-    #[arg(
-        long,
-        help_heading = "Speed and memory",
-        conflicts_with = "eval_lengths"
-    )]
+    #[arg(long, help_heading = "Speed and memory", conflicts_with_all = ["eval_lengths"])]
     pub int8: bool,
     /// Print one JSON object, or one per length
     #[arg(long, help_heading = "Output")]

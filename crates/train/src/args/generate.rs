@@ -109,13 +109,7 @@ pub struct GenerateArgs {
     #[arg(long, help_heading = "Output", requires = "json")]
     pub alignments: bool,
     /// File for the outputs, written whole or not at all [default: standard output]
-    #[arg(
-        long,
-        short,
-        help_heading = "Output",
-        value_name = "FILE",
-        conflicts_with = "stream"
-    )]
+    #[arg(long, short, help_heading = "Output", value_name = "FILE", conflicts_with_all = ["stream"])]
     pub output: Option<PathBuf>,
     /// Print each token as soon as it is generated, one source at a time
     #[arg(long, help_heading = "Output", conflicts_with_all = [

@@ -66,10 +66,8 @@ impl HypothesesFile {
             |error| UsageError::new(FLAG, path.display(), format!("cannot be written ({error})"));
         // The file is written at the end, but its folder is tried now.
         tempfile::tempfile_in(folder_of(path)).map_err(wrong)?;
-        Ok(Some(Self {
-            path: path.into(),
-            lines: String::new(),
-        }))
+        let (path, lines) = (path.into(), String::new());
+        Ok(Some(Self { path, lines }))
     }
 
     /// Adds a line for an example. The line has the hypothesis and, in JSON Lines, also the source

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use burn::tensor::Device;
 use clap::Args;
 use training::files::{replace_whole, write_whole};
 use training::run::checkpoint::CheckpointSelector;
@@ -69,9 +68,14 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
         Err(error) if args.backend.is_none() => Err(describe(&error)),
         device => Ok(device?),
     };
+    let which = args.checkpoint;
     let reports = runs.iter().zip(labels(&runs)).map(|(run, label)| {
         let examined = match &device {
-            Ok(device) => examine(args, &run.folder, device)?,
+            Ok(device) => match Examined::of(&run.folder, which, device, args.examples) {
+                // A checkpoint that was asked for must exist.
+                Err(error) if which == CheckpointSelector::default() => Err(describe(&error)),
+                examined => Ok(examined?),
+            },
             Err(why) => Err(why.clone()),
         };
         Ok(RunReport::new(run, label, examined))
@@ -84,15 +88,6 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
         }
     }
     output::result(&path.display().to_string())
-}
-
-/// Returns the outputs of the model, or why there are none. A checkpoint that was asked for must exist.
-fn examine(args: &ReportArgs, folder: &Path, device: &Device) -> Result<Result<Examined, String>> {
-    let examined = Examined::of(folder, args.checkpoint, device, args.examples);
-    if args.checkpoint != CheckpointSelector::default() {
-        return Ok(Ok(examined?));
-    }
-    Ok(examined.map_err(|error| describe(&error)))
 }
 
 /// Writes the page, and creates its folder if it is missing.

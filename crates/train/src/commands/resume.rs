@@ -15,7 +15,7 @@ use training::run::{
 
 use super::lengths;
 use super::train::{begin_with, fit_to, new_trainer, open_device, train};
-use crate::args::{CorpusArgs, needs, run_folder, whole_number};
+use crate::args::{CorpusArgs, needs, reject, run_folder, whole_number};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
@@ -58,10 +58,8 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     if let (DataConfig::Text(text), DataConfig::Text(before)) = (&mut config.data, before.data) {
         text.check_targets()?;
         // Where sources alone have moved, their targets are where they were.
-        for (now, then) in [
-            (&mut text.train, &before.train),
-            (&mut text.valid, &before.valid),
-        ] {
+        let (train, valid) = (&mut text.train, &mut text.valid);
+        for (now, then) in [(train, &before.train), (valid, &before.valid)] {
             keeps_targets |= now.target.is_none() && then.target.is_some();
             now.target = now.target.take().or(then.target.clone());
         }
@@ -71,13 +69,12 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         needs("--fields", fields, "a file of JSON Lines", has_fields)?;
         let then = before.train.fields.or(before.valid.fields);
         let now = text.train.fields.as_ref().or(text.valid.fields.as_ref());
-        if let (Some(fields), Some(_)) = (fields, before.data)
-            && now != then.as_ref()
-        {
-            let then = then.map_or("left out".into(), |then| then.join(","));
-            let expected = format!("must be {then}, as when the run began");
-            return Err(UsageError::setting(TrainSettings::fields, fields, expected).into());
-        }
+        let others = fields.filter(|_| before.data.is_some() && now != then.as_ref());
+        let then = then
+            .as_ref()
+            .map_or("left out".into(), |then| then.join(","));
+        let expected = format!("must be {then}, as when the run began");
+        reject("--fields", others, &expected)?;
     }
     if let Some(backend) = &args.backend {
         config.execution.backend = DeviceName::choose(Some(backend))?.to_string();
@@ -91,13 +88,11 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let caches = RunFolder::caches(Some(run));
     let dataset = group.first_then_others(|| data::reload(&mut config.data, run, &caches, size));
     end_progress();
-    let dataset = dataset.map_err(|error| match error.downcast::<UsageError>() {
-        Ok(error) if keeps_targets => {
-            let advice = "the run began with a file of sources and one of targets, and the targets are still that one: a file of pairs is for a new run";
-            error.and(advice).into()
+    let dataset = dataset.map_err(|mut error| {
+        if let (true, Some(error)) = (keeps_targets, error.downcast_mut::<UsageError>()) {
+            error.expected += "; the run began with a file of sources and one of targets, and the targets are still that one: a file of pairs is for a new run";
         }
-        Ok(error) => error.into(),
-        Err(error) => error,
+        error
     })?;
     fit_to(&mut config, dataset.as_ref(), group)?;
     lengths::at_end(&config, Some(dataset.as_ref()))?;

@@ -260,8 +260,7 @@ fn decode(
     }
     let mut all = vec![Vec::new(); examples.len()];
     for (max_length, indices) in groups {
-        let group = indices.iter().map(|&index| examples[index].clone());
-        let group: Vec<Example> = group.collect();
+        let group = Vec::from_iter(indices.iter().map(|&index| examples[index].clone()));
         let longest = group.iter().map(|example| example.source.len()).max();
         let model = with_room(&run.model, max_length.max(longest.unwrap_or(0)));
         let mut generation = generation.clone();

@@ -82,8 +82,7 @@ pub fn attention_maps(
         cross.extend(layer.cross_attention.map(head_maps));
     }
     let tokens = |ids: &[u32]| ids.iter().map(|&id| codec.target_label(id)).collect();
-    let source_tokens = source.iter().map(|&id| codec.source_label(id));
-    let source_tokens: Vec<String> = source_tokens.collect();
+    let source_tokens = Vec::from_iter(source.iter().map(|&id| codec.source_label(id)));
     let target = codec.decode_target(&hypothesis.tokens);
     let encoder = AttentionMaps {
         kind: "encoder",

@@ -121,8 +121,7 @@ impl RunPlot {
             let last = fields.last().copied()?;
             Some((group, fields, last))
         };
-        let groups = seed_groups(runs).into_iter().filter_map(with_data);
-        let groups: Vec<_> = groups.collect();
+        let groups = Vec::from_iter(seed_groups(runs).into_iter().filter_map(with_data));
         let count: usize = groups.iter().map(|(group, ..)| group.len()).sum();
         let (first, _, metric) = groups.first()?;
         let mut lines = Vec::new();
@@ -225,8 +224,7 @@ impl RunPlot {
                 return Some((step, value));
             }
             let known = runs.iter();
-            let known = known.filter_map(|run| progress_at(run, progress, step));
-            let known: Vec<f64> = known.collect();
+            let known = Vec::from_iter(known.filter_map(|run| progress_at(run, progress, step)));
             let mean = known.iter().sum::<f64>() / known.len() as f64;
             (!known.is_empty()).then_some((mean, value))
         };

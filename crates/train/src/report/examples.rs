@@ -99,10 +99,8 @@ impl Examined {
             if weights > WEIGHTS && !attention.is_empty() {
                 break;
             }
-            attention.push(Attention {
-                source: dataset.codec().decode_source(&example.source),
-                maps,
-            });
+            let source = dataset.codec().decode_source(&example.source);
+            attention.push(Attention { source, maps });
         }
         Ok(Self {
             step: run.step,

@@ -25,8 +25,7 @@ pub struct Setting {
 /// Compares the settings of runs with each other and with their presets. Settings outside a section
 /// come first.
 pub fn settings(runs: &[RunData]) -> Vec<Setting> {
-    let all = runs.iter().map(|run| with_sides(&run.config));
-    let all: Vec<Settings> = all.collect();
+    let all = Vec::from_iter(runs.iter().map(|run| with_sides(&run.config)));
     let nearest: Vec<_> = runs.iter().map(RunData::nearest_preset).collect();
     let paths: BTreeSet<&String> = all.iter().flat_map(Settings::keys).collect();
     let mut paths: Vec<&String> = paths.into_iter().collect();

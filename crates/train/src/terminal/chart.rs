@@ -48,8 +48,7 @@ pub(super) fn draw(kind: RunPlot, run: &LiveRun, area: Rect, buffer: &mut Buffer
     let (title, fields) = kind.metrics();
     let has_data = |field: &&&str| !run.points(field).is_empty();
     let fields: Vec<&str> = fields.iter().filter(has_data).copied().collect();
-    let curves = fields.iter().map(|field| smoothed(run.points(field)));
-    let curves: Vec<Vec<Point>> = curves.collect();
+    let curves = Vec::from_iter(fields.iter().map(|field| smoothed(run.points(field))));
     let points = curves.iter().flatten();
     let most = (area.height / 4).clamp(2, 5).into();
     let y = kind.y_axis(points.clone().map(|point| point.1), most);

@@ -26,8 +26,7 @@ pub struct Table {
 impl Table {
     /// Returns a table of these headings. Its texts begin at the left.
     pub fn new<S: AsRef<str>>(headings: impl IntoIterator<Item = S>) -> Self {
-        let headings = headings.into_iter().map(|name| visible(name.as_ref()));
-        let headings: Vec<String> = headings.collect();
+        let headings = Vec::from_iter(headings.into_iter().map(|name| visible(name.as_ref())));
         Self {
             alignments: vec![Alignment::Left; headings.len()],
             rows: vec![headings],

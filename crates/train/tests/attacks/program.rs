@@ -143,8 +143,7 @@ impl Program {
     }
 
     fn describe(&self) -> String {
-        let words = self.arguments.iter().map(|word| format!("{word:?}"));
-        let words: Vec<String> = words.collect();
+        let words = Vec::from_iter(self.arguments.iter().map(|word| format!("{word:?}")));
         let limit = self
             .file_size
             .map(|bytes| format!(" (files of at most {bytes} bytes)"));

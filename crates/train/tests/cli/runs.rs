@@ -180,10 +180,7 @@ fn runs_are_listed_and_compared() {
     assert!(row("setting").contains("a-10, 2 seeds"), "{table}");
     assert!(row("--warmup ").contains(" 100 "), "{table}");
     assert!(row("valid_loss ").contains(" ± "), "{table}");
-    assert!(
-        table.ends_with("of a-10 (seed 0), a-2 (seed 3)\n"),
-        "{table}"
-    );
+    assert_has(&table, &["of a-10 (seed 0), a-2 (seed 3)\n"]);
     // Runs with equal seeds are not grouped.
     train_copy(folder, "runs/a-3", "--eval-every 4 --seed 3");
     let compared = &json_lines(folder, "compare --json runs/a-10 runs/a-2 runs/a-3")[0];
@@ -237,10 +234,7 @@ fn a_summary_says_where_the_run_comes_from() {
     let summary = json(&run.join("summary.json"));
     assert_eq!(summary["git_revision"], head);
     let command = summary["command"].as_str().unwrap();
-    assert!(
-        command.contains(" fit --steps 12 ") && command.ends_with(" --run-dir runs/run"),
-        "{command}"
-    );
+    assert_has(command, &[" fit --steps 12 ", " --run-dir runs/run"]);
     assert_eq!(summary["reason"], "all 12 steps taken");
     assert!(summary["threads"].as_u64().unwrap() >= 1);
     assert!(summary["host"].is_string());
@@ -260,10 +254,7 @@ fn a_summary_says_where_the_run_comes_from() {
     assert_eq!(environments[0]["git_revision"], head);
     assert_eq!(environments[1]["git_revision"], format!("{head}-dirty"));
     let command = environments[1]["command"].as_str().unwrap();
-    assert!(
-        command.ends_with(" resume runs/run --steps 13"),
-        "{command}"
-    );
+    assert_has(command, &[" resume runs/run --steps 13"]);
     let summary = json(&run.join("summary.json"));
     assert_eq!(summary["git_revision"], environments[1]["git_revision"]);
 }

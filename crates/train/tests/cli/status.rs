@@ -65,10 +65,7 @@ fn a_run_that_ends_early_says_why() {
     let stdout = succeed(&first).replace(',', "");
     let run = folder.join("target");
     let (found, step) = (reason(&run), status(&run).step);
-    assert!(
-        found.ends_with(&format!(" >= 0.1 at step {step}")),
-        "{found}"
-    );
+    assert_has(&found, &[&format!(" >= 0.1 at step {step}")]);
     assert_has(&text(&first.stderr), &[&format!(": {found}\n")]);
     assert_has(&stdout, &[&format!("step {step} of 2000 ")]);
     let more = "; say with --steps how far it goes on, past a target if evaluation.target in its config.json is raised";

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::plot::{small_run, trained};
 use super::report::data;
 use super::task::train_copy;
-use super::{Folder, parsed, step_losses};
+use super::{Folder, assert_has, parsed, step_losses};
 
 /// Returns the values of a tag in the event files of a run.
 fn values(run: &Path, tag: &str) -> Vec<f32> {
@@ -98,10 +98,7 @@ fn all_commands_say_the_same_of_a_run() {
         compared["groups"][0]["metrics"]["model_step"]["mean"].as_f64(),
         step.as_f64()
     );
-    assert!(
-        plot.contains(&format!("best checkpoint (step {step})")),
-        "{step}"
-    );
+    assert_has(&plot, &[&format!("best checkpoint (step {step})")]);
     assert_eq!(fact("best evaluation")["detail"], format!("step {step}"));
     let line = hover("Loss", "validation");
     let place = line["x"]

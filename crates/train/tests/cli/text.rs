@@ -279,14 +279,8 @@ fn a_corpus_is_known_by_its_content() {
     corpus(&path.join("old"), 50);
     let flags = |folder: &str| -> String {
         let flag = |file: &str| format!(" --{} {folder}/{file}", file.replace('.', "-"));
-        [
-            "train.source",
-            "train.target",
-            "valid.source",
-            "valid.target",
-        ]
-        .map(flag)
-        .concat()
+        let files = "train.source train.target valid.source valid.target";
+        files.split(' ').map(flag).collect()
     };
     succeed(&fit(path, "run", 4, &flags("old")));
     let said = |line: &str| -> String {

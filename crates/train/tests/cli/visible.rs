@@ -19,8 +19,7 @@ fn is_raw(text: &str) -> bool {
 
 /// Runs a command on a hostile folder, and checks what it prints.
 fn check(folder: &Path, line: &str) {
-    let words = line.split(' ').map(|word| word.replace("RUN", HOSTILE));
-    let words: Vec<String> = words.collect();
+    let words = Vec::from_iter(line.split(' ').map(|word| word.replace("RUN", HOSTILE)));
     let mut command = train(folder);
     let output = command.args(&words).write_stdin("1 2\n").output().unwrap();
     for stream in [&output.stdout, &output.stderr] {

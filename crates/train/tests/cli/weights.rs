@@ -67,10 +67,8 @@ fn a_trained_model_survives_export_and_import() {
     let two = parsed(folder, "compare native imported --json");
     let from = &two["settings"][0];
     let file = from["values"][1].as_str().unwrap();
-    assert!(
-        from["path"] == "from" && file.ends_with("other.safetensors"),
-        "{two}"
-    );
+    assert_eq!(from["path"], "from");
+    assert_has(file, &["other.safetensors"]);
     // Training continues from the imported weights.
     run(folder, "resume torch-nn --steps 3");
     let further = evaluation(folder, "torch-nn");

@@ -27,10 +27,7 @@ pub fn check_alike(
     let mut settings = flat(&config.to_json());
     // Other vector instructions round differently, so the copies of the model would drift apart.
     let of_program = [
-        (
-            "the version of the program",
-            env!("CARGO_PKG_VERSION").into(),
-        ),
+        ("the program's version", env!("CARGO_PKG_VERSION").into()),
         ("the vector instructions", fused::simd_level().into()),
     ];
     let more = of_program.iter().chain(more).cloned();

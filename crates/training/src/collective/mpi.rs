@@ -163,8 +163,7 @@ impl Collective for Mpi {
         let ends: Vec<i32> = ends.collect();
         let is_small = ends.len() == counts.len();
         assert!(is_small, "messages have fewer than 2^31 bytes");
-        let starts = ends.iter().zip(&counts).map(|(end, count)| end - count);
-        let starts: Vec<i32> = starts.collect();
+        let starts = Vec::from_iter(ends.iter().zip(&counts).map(|(end, count)| end - count));
         let mut all = vec![0; ends.last().copied().map_or(0, index)];
         if all.is_empty() {
             return vec![Vec::new(); counts.len()];

@@ -107,8 +107,7 @@ impl RunConfig {
 
     fn not_of_task(&self) -> String {
         let settings = self.data.settings().iter();
-        let flags = settings.filter_map(|setting| Some(setting.flag?.name));
-        let flags: Vec<&str> = flags.collect();
+        let flags = Vec::from_iter(settings.filter_map(|setting| Some(setting.flag?.name)));
         let known = if flags.is_empty() {
             "no settings".into()
         } else {

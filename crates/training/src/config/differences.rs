@@ -191,28 +191,16 @@ mod tests {
         config.evaluation.target = Some(0.5);
         config.optimization.steps = 12;
         config.check().unwrap();
-        let expected = [
-            "evaluation.target 0.5",
-            "model.d_model 16",
-            "optimization.steps 12",
-            "seed 3",
-        ];
-        assert_eq!(
-            changed(&config),
-            ("copy", expected.map(String::from).into())
-        );
+        let (nearest, paths) = changed(&config);
+        let expected = "evaluation.target 0.5, model.d_model 16, optimization.steps 12, seed 3";
+        assert_eq!((nearest, &*paths.join(", ")), ("copy", expected));
         let mut config = RunConfig::text("tiny");
         config.optimization.epochs = None;
         config.optimization.steps = 70;
         config.optimization.schedule.learning_rate = Some(0.001);
-        let expected = [
-            "optimization.schedule.learning_rate 0.001",
-            "optimization.steps 70",
-        ];
-        assert_eq!(
-            changed(&config),
-            ("tiny", expected.map(String::from).into())
-        );
+        let (nearest, paths) = changed(&config);
+        let expected = "optimization.schedule.learning_rate 0.001, optimization.steps 70";
+        assert_eq!((nearest, &*paths.join(", ")), ("tiny", expected));
     }
 
     #[test]

@@ -10,8 +10,7 @@ use crate::data::{DataConfig, Preset, SYNTHETIC_TASKS};
 
 /// Settings of all presets for texts.
 const OF_TEXTS: &str = "model.dropout=0.1 optimization.epochs=10 optimization.optimizer.clip_norm=1 \
-    optimization.label_smoothing=0.1 evaluation.best_by=bleu \
-    evaluation.validation_size=2000";
+    optimization.label_smoothing=0.1 evaluation.best_by=bleu evaluation.validation_size=2000";
 
 /// Presets for texts. Small models are for small data sets. Their batches are small, too, so that an
 /// epoch has enough steps. The largest learning rates are 0.0022 for `tiny`, 0.0011 for `small` and
@@ -29,18 +28,16 @@ pub(super) const TEXTS: [Preset; 3] = [
         name: "small",
         summary: "Texts, some ten thousand pairs: d_model 256, 3 layers per side",
         recipe: "data.tokenizer.vocab_size=6000 data.batch_tokens=2048 model.d_model=256 \
-            model.n_heads=8 model.n_encoder_layers=3 model.n_decoder_layers=3 \
-            model.d_ff=512 optimization.schedule.factor=0.35 \
-            optimization.schedule.warmup=400",
+            model.n_heads=8 model.n_encoder_layers=3 model.n_decoder_layers=3 model.d_ff=512 \
+            optimization.schedule.factor=0.35 optimization.schedule.warmup=400",
         data: text,
     },
     Preset {
         name: "base",
         summary: "Texts, many pairs (the paper's): d_model 512, 6 layers per side",
         recipe: "data.tokenizer.vocab_size=16000 data.batch_tokens=4096 model.d_model=512 \
-            model.n_heads=8 model.n_encoder_layers=6 model.n_decoder_layers=6 \
-            model.d_ff=2048 optimization.schedule.factor=0.7 \
-            optimization.schedule.warmup=2000",
+            model.n_heads=8 model.n_encoder_layers=6 model.n_decoder_layers=6 model.d_ff=2048 \
+            optimization.schedule.factor=0.7 optimization.schedule.warmup=2000",
         data: text,
     },
 ];

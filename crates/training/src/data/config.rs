@@ -141,8 +141,8 @@ pub const SYNTHETIC_TASKS: &[Preset] = &[
         summary: "The target is the sum of two decimal numbers, digit by digit",
         // The model learns carries over several digits last, and needs many steps for them.
         recipe: "model.n_heads=4 model.n_encoder_layers=2 model.n_decoder_layers=2 \
-            model.positions=learned optimization.steps=3000 \
-            optimization.schedule.factor=0.4 optimization.schedule.warmup=200",
+            model.positions=learned optimization.steps=3000 optimization.schedule.factor=0.4 \
+            optimization.schedule.warmup=200",
         data: || DataConfig::Add(AddConfig::DEFAULT),
     },
     Preset {
@@ -151,10 +151,9 @@ pub const SYNTHETIC_TASKS: &[Preset] = &[
         // Training has 10 epochs of 20 batches with 30 sequences each. After each epoch, 5 batches
         // are evaluated.
         recipe: "model.d_model=512 model.n_heads=8 model.n_encoder_layers=2 \
-            model.n_decoder_layers=2 model.d_ff=2048 model.dropout=0.1 \
-            optimization.steps=200 optimization.batch_size=30 \
-            optimization.schedule.kind=noam optimization.schedule.warmup=400 \
-            evaluation.every=20 evaluation.validation_size=150",
+            model.n_decoder_layers=2 model.d_ff=2048 model.dropout=0.1 optimization.steps=200 \
+            optimization.batch_size=30 optimization.schedule.kind=noam \
+            optimization.schedule.warmup=400 evaluation.every=20 evaluation.validation_size=150",
         data: || DataConfig::AnnotatedCopy(AnnotatedConfig::DEFAULT),
     },
 ];

@@ -30,8 +30,7 @@ pub(super) fn batches(
     size: Option<usize>,
     group: &dyn Collective,
 ) -> impl Iterator<Item = Vec<usize>> {
-    let lengths = examples.iter().map(|it| [it.source.len(), it.target.len()]);
-    let lengths: Vec<[usize; 2]> = lengths.collect();
+    let lengths = Vec::from_iter(examples.iter().map(|it| [it.source.len(), it.target.len()]));
     let (rows, tokens) = size.map_or((ROWS, NUMBERS / vocab_size), |size| (size, usize::MAX));
     let batches = batches_by_length(&lengths, rows, tokens);
     batches.into_iter().skip(group.rank()).step_by(group.size())

@@ -64,8 +64,7 @@ pub fn decode(
     let size = batch_size.unwrap_or((TARGETS / config.rows_per_source()).clamp(1, ROWS));
     let prefix = dataset.search().prefix;
     let decode = |indices: &[usize]| -> Result<Vec<Output>, GenerateError> {
-        let sources = indices.iter().map(|&index| &examples[index].source[..]);
-        let sources: Vec<&[u32]> = sources.collect();
+        let sources = Vec::from_iter(indices.iter().map(|&index| &examples[index].source[..]));
         let outputs = model.complete(&sources, &vec![&prefix[..]; sources.len()], config)?;
         let best = outputs.into_iter().map(|mut all| all.remove(0).tokens);
         Ok(indices.iter().copied().zip(best).collect())

@@ -63,10 +63,8 @@ impl LineReader {
 
     /// Creates a line reader. `reader` must be at the start of the text.
     pub fn new(reader: impl BufRead + Send + 'static) -> Self {
-        Self {
-            reader: Box::new(reader),
-            number: 0,
-        }
+        let reader = Box::new(reader);
+        Self { reader, number: 0 }
     }
 
     /// Returns the number of lines that were read so far.

@@ -46,19 +46,16 @@ impl Input {
     ///
     /// If the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, UsageError> {
-        Ok(Self {
-            name: path.into(),
-            reader: LineReader::open(path).map_err(|error| cannot_read(path, &error))?,
-        })
+        let (name, reader) = (path.into(), LineReader::open(path));
+        let reader = reader.map_err(|error| cannot_read(path, &error))?;
+        Ok(Self { name, reader })
     }
 
     /// Returns the lines of `texts`, one after the other.
     pub fn of_texts(texts: &[String]) -> Self {
         let lines: String = texts.iter().map(|text| format!("{text}\n")).collect();
-        Self {
-            name: PathBuf::new(),
-            reader: LineReader::new(Cursor::new(lines)),
-        }
+        let (name, reader) = (PathBuf::new(), LineReader::new(Cursor::new(lines)));
+        Self { name, reader }
     }
 
     /// Returns the number of lines in the file; `None` if the lines come from elsewhere.
@@ -100,6 +97,7 @@ fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_has;
 
     fn lines(bytes: &'static [u8]) -> Vec<Result<Line, Unreadable>> {
         let input = Input {
@@ -130,11 +128,7 @@ mod tests {
         let Err(Unreadable::Line(2, error)) = &lines[1] else {
             panic!("{:?}", lines[1]);
         };
-        assert!(
-            error
-                .to_string()
-                .starts_with("line 2 \"\u{fffd} 2\": is not UTF-8")
-        );
+        assert_has(error, &["line 2 \"\u{fffd} 2\": is not UTF-8"]);
         let third = Line {
             number: 3,
             text: "3".into(),
@@ -145,11 +139,7 @@ mod tests {
     #[test]
     fn files_that_cannot_be_read_are_named() {
         let error = Input::open(Path::new("/no/such/file")).err().unwrap();
-        assert!(
-            error
-                .to_string()
-                .starts_with("input /no/such/file: cannot be read")
-        );
+        assert_has(&error, &["input /no/such/file: cannot be read"]);
     }
 
     #[test]

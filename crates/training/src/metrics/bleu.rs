@@ -46,8 +46,7 @@ impl BleuCounts {
     /// If there is no reference.
     pub fn of_segment(hypothesis: &str, references: &[&str], tokenizer: Tokenizer) -> Self {
         let hypothesis = tokenizer.tokens(hypothesis);
-        let references = references.iter().map(|text| tokenizer.tokens(text));
-        let references: Vec<Vec<String>> = references.collect();
+        let references = Vec::from_iter(references.iter().map(|text| tokenizer.tokens(text)));
         let lengths = references.iter().map(Vec::len);
         let closest = lengths.min_by_key(|&length| (length.abs_diff(hypothesis.len()), length));
         let mut counts = Self {

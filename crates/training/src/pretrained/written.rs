@@ -65,10 +65,8 @@ pub fn write_folder(
     if let Some(pieces) = tokenizer.and_then(|json| unpacked(json, language)) {
         files.extend(pieces);
     } else if let Some(tokenizer) = tokenizer {
-        files.push((
-            "tokenizer.json",
-            with_template(tokenizer, codec, model.is_none(), language)?,
-        ));
+        let own = with_template(tokenizer, codec, model.is_none(), language)?;
+        files.push(("tokenizer.json", own));
         // Other tokeniser classes of the library `transformers` would read files that are not
         // written here.
         let mut settings =

@@ -248,9 +248,7 @@ impl RunFolder {
     pub(crate) fn record_origin(&mut self, imported: Option<PathBuf>) -> Result<()> {
         let sha256 = Checkpoints::of(&self.path).sha256(0, MODEL);
         let origin = sha256.map(|sha256| Origin { imported, sha256 });
-        let change = |current: &mut RunStatus| {
-            current.began_with = current.began_with.take().or(origin);
-        };
+        let change = |it: &mut RunStatus| it.began_with = it.began_with.take().or(origin);
         self.write(|files| files.status.change(change))
     }
 

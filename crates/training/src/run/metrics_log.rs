@@ -54,10 +54,8 @@ impl MetricsLog {
     pub(super) fn sync(&mut self) -> io::Result<Checksum> {
         self.flush()?;
         self.file.get_ref().sync_data()?;
-        Ok(Checksum {
-            bytes: self.bytes,
-            sha256: hex(&self.hash.clone().finalize()),
-        })
+        let (bytes, sha256) = (self.bytes, hex(&self.hash.clone().finalize()));
+        Ok(Checksum { bytes, sha256 })
     }
 
     /// Cuts the file to its position at the checkpoint after `step` steps.

@@ -31,10 +31,8 @@ impl Division {
     /// Returns how the processes of a group divide the updates of a module's parameters.
     pub fn of<M: Module>(group: &dyn Collective, module: &M) -> Self {
         if is_flex(&module.devices()[0]) {
-            Self {
-                rank: group.rank(),
-                size: group.size(),
-            }
+            let (rank, size) = (group.rank(), group.size());
+            Self { rank, size }
         } else {
             Self::NONE
         }

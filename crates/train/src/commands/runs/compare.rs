@@ -131,8 +131,7 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
     let first: Vec<&RunData> = groups.iter().map(|group| group[0]).collect();
     let all: Vec<&Settings> = first.iter().map(|run| &run.settings).collect();
     let nearest: Vec<_> = first.iter().map(|run| run.nearest_preset()).collect();
-    let chosen = nearest.iter().map(|it| it.as_ref().map(shown::chosen));
-    let chosen: Vec<_> = chosen.collect();
+    let chosen = Vec::from_iter(nearest.iter().map(|it| it.as_ref().map(shown::chosen)));
     // A setting that differs because the presets do was not chosen.
     let is_chosen = |path: &&str| {
         let mut chosen = chosen.iter();
@@ -161,10 +160,8 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
             settings.insert(0, setting(path, values));
         }
     }
-    Comparison {
-        settings,
-        groups: groups.iter().map(|runs| Group::of(runs)).collect(),
-    }
+    let groups = groups.iter().map(|runs| Group::of(runs)).collect();
+    Comparison { settings, groups }
 }
 
 impl Spread {

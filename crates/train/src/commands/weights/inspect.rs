@@ -70,8 +70,7 @@ pub fn run(args: &InspectArgs) -> Result<()> {
 
 fn text(file: &WeightsFile, known: Option<&Recognised>, several: Option<String>) -> String {
     let tensors = file.tensors().iter();
-    let tensors = tensors.map(|(name, info)| (shortened(visible(name)), info));
-    let tensors: Vec<_> = tensors.collect();
+    let tensors = Vec::from_iter(tensors.map(|(name, info)| (shortened(visible(name)), info)));
     let widths = tensors.iter().map(|(name, _)| name.chars().count());
     let width = widths.max().unwrap_or(0);
     let mut lines = Vec::new();

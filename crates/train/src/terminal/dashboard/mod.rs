@@ -24,9 +24,7 @@ const TICK: Duration = Duration::from_millis(100);
 const FRAME: Duration = Duration::from_millis(250);
 
 /// Dashboard of a run. A separate thread draws it. Dropping the value restores the screen.
-pub(super) struct Dashboard {
-    thread: JoinHandle<()>,
-}
+pub(super) struct Dashboard(JoinHandle<()>);
 
 impl Dashboard {
     /// Opens the dashboard of a run; `None` if the terminal cannot show it.
@@ -41,7 +39,7 @@ impl Dashboard {
         };
         let thread = thread::Builder::new().name("dashboard".into()).spawn(show);
         let thread = thread.inspect_err(|_| screen::restore()).ok()?;
-        Some(Self { thread })
+        Some(Self(thread))
     }
 }
 
@@ -50,7 +48,7 @@ impl Drop for Dashboard {
         screen::restore();
         // The wait has a limit, because the thread does not end if the terminal accepts no output.
         let begun = Instant::now();
-        while !self.thread.is_finished() && begun.elapsed() < 5 * TICK {
+        while !self.0.is_finished() && begun.elapsed() < 5 * TICK {
             thread::sleep(TICK / 20);
         }
     }

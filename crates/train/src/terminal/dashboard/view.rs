@@ -120,15 +120,9 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
             format!("next evaluation at step {step}")
         })],
         Some(line) => {
-            let fields = [
-                "exact_match",
-                "bleu",
-                "valid_loss",
-                "token_accuracy",
-                "chrf",
-            ];
+            let fields = "exact_match bleu valid_loss token_accuracy chrf".split(' ');
             let named = |field| Some(metric::named(field, line.number(field)?));
-            let mut items: Vec<String> = fields.into_iter().filter_map(named).collect();
+            let mut items: Vec<String> = fields.filter_map(named).collect();
             items.extend(run.best.map(|best| {
                 if best.step == line.step {
                     "the best so far".into()

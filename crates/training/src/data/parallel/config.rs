@@ -236,15 +236,10 @@ impl TextConfig {
                 }
             }
         }
-        let own = &self.tokenizer;
+        let (own, setting) = (&self.tokenizer, TokenizerConfig::vocab_size);
         let is_valid = !own.joint || own.vocab_size.source == own.vocab_size.target;
         let expected = "must be one size, since both sides share a vocabulary";
-        UsageError::check(
-            is_valid,
-            TokenizerConfig::vocab_size,
-            own.vocab_size,
-            expected,
-        )?;
+        UsageError::check(is_valid, setting, own.vocab_size, expected)?;
         let is_valid = !own.joint || own.source_file == own.target_file;
         let expected = "needs the same file for both sides, or none";
         UsageError::check(is_valid, TokenizerConfig::joint, true, expected)?;
@@ -262,6 +257,7 @@ impl TextConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::assert_has;
 
     #[test]
     fn wrong_settings_are_named_by_their_paths() {
@@ -284,12 +280,10 @@ mod tests {
         config.tokenizer.vocab_size.target = 600;
         assert_eq!(config.check(), Ok(()));
         config.tokenizer.joint = true;
-        assert!(error(&config).contains("share a vocabulary"));
+        assert_has(&error(&config), &["share a vocabulary"]);
         config.max_length.target = 0;
-        assert!(
-            error(&config)
-                .starts_with("data.max_length 256,0: must be a whole number of at least 1")
-        );
+        let expected = "data.max_length 256,0: must be a whole number of at least 1";
+        assert_has(&error(&config), &[expected]);
     }
 
     #[test]

@@ -351,22 +351,14 @@ impl CorpusStats {
     /// Returns a message for each kind of pair or line that was skipped or changed.
     pub fn notes(&self) -> Vec<String> {
         let long = format!("with a side of more than {} KiB", LONGEST_TEXT >> 10);
+        let (replaced, breaks) = (self.replaced, self.breaks);
+        let invalid = "invalid bytes were replaced";
         let notes = [
             (self.too_long, "pair", "skipped", &long[..]),
             (self.truncated, "pair", "truncated", &long),
             (self.empty, "pair", "skipped", "a side is empty"),
-            (
-                self.replaced,
-                "line",
-                "not in UTF-8",
-                "invalid bytes were replaced",
-            ),
-            (
-                self.breaks,
-                "text",
-                "with line breaks",
-                "a blank replaces each",
-            ),
+            (replaced, "line", "not in UTF-8", invalid),
+            (breaks, "text", "with line breaks", "a blank replaces each"),
         ];
         let notes = notes.into_iter().filter(|(count, ..)| *count > 0);
         let note =

@@ -209,10 +209,8 @@ impl Dataset for ParallelDataset {
             bleu.add(&BleuCounts::of_segment(text, &references, tokenizer));
             chrf.add(&ChrfCounts::of_segment(text, &references));
         }
-        Some(TextScores {
-            bleu: bleu.score().score,
-            chrf: chrf.score(),
-        })
+        let (bleu, chrf) = (bleu.score().score, chrf.score());
+        Some(TextScores { bleu, chrf })
     }
 
     fn batches_per_epoch(&self) -> Option<usize> {

@@ -20,10 +20,8 @@ pub(super) struct Fingerprints {
 
 impl Fingerprints {
     pub(super) fn of(config: &TextConfig) -> Result<Self, UsageError> {
-        Ok(Self {
-            train: fingerprints(&config.train)?,
-            valid: fingerprints(&config.valid)?,
-        })
+        let (train, valid) = (fingerprints(&config.train)?, fingerprints(&config.valid)?);
+        Ok(Self { train, valid })
     }
 
     /// Returns the fingerprints of the files that the validation pairs are read from.
@@ -63,30 +61,28 @@ impl Fingerprints {
             let settings = [TrainSettings::source, TrainSettings::target];
             return Err(changed(&config.train, settings));
         }
-        let share = (TextConfig::valid_share.name(), config.valid_share);
-        if then[1] != now[1] && self.valid.is_empty() {
-            let what = "holds out other pairs than those of the run, which had another share, or files for validation";
-            return Err(UsageError::new(share.0, share.1, what));
+        if then[1] == now[1] {
+            return Ok(());
         }
-        if then[1] != now[1] && then[1] == self.key_of_share(config) {
+        let (flag, share) = (TextConfig::valid_share.name(), config.valid_share);
+        if self.valid.is_empty() {
+            let what = "holds out other pairs than those of the run, which had another share, or files for validation";
+            return Err(UsageError::new(flag, share, what));
+        }
+        let source = ValidSettings::source;
+        if then[1] == self.key_of_share(config) {
             let file = config.valid.source.display();
             let what = format!(
-                "is not of the run, which holds out pairs of training for validation ({} {})",
-                share.0, share.1
+                "is not of the run, which holds out pairs of training for validation ({flag} {share})"
             );
-            return Err(UsageError::new(ValidSettings::source.name(), file, what));
+            return Err(UsageError::new(source.name(), file, what));
         }
-        if then[1] != now[1] {
-            let settings = [ValidSettings::source, ValidSettings::target];
-            return Err(changed(&config.valid, settings));
-        }
-        Ok(())
+        Err(changed(&config.valid, [source, ValidSettings::target]))
     }
 }
 
 fn changed(corpus: &Corpus, settings: [&Setting; 2]) -> UsageError {
-    let files = corpus.files().map(|file| file.display().to_string());
-    let files: Vec<String> = files.collect();
+    let files = Vec::from_iter(corpus.files().map(|file| file.display().to_string()));
     let flags = settings.map(Setting::name);
     let flags = flags[..files.len().max(1)].join(" and ");
     let mut what = String::from("has changed since the run began, or is another one");
@@ -106,10 +102,8 @@ pub(super) fn check_unchanged(corpus: &Corpus, files: &[String]) -> Result<(), U
     if fingerprints(corpus)? == files {
         return Ok(());
     }
-    Err(wrong(
-        &corpus.source,
-        "was changed while it was read, or the file of targets was",
-    ))
+    let what = "was changed while it was read, or the file of targets was";
+    Err(wrong(&corpus.source, what))
 }
 
 /// Reads a whole file of a corpus, and returns the SHA-256 of its lines in hexadecimal digits, which

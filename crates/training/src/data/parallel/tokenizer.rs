@@ -273,8 +273,7 @@ impl Tokenizer {
         let text = match self.template {
             Some(_) => self.decoded(ids, true),
             None => {
-                let ids = ids.iter().copied().filter(|&id| !self.is_special(id));
-                let ids: Vec<u32> = ids.collect();
+                let ids = Vec::from_iter(ids.iter().copied().filter(|&id| !self.is_special(id)));
                 self.decoded(&ids, false)
             }
         };

@@ -17,9 +17,7 @@ settings! {
 /// Task of copying 10 symbols. The first symbol is always `1`, which is also the begin symbol of
 /// targets. The others are random symbols from `1` to `10`. Targets have no end symbol.
 #[derive(Clone, Debug)]
-pub struct AnnotatedCopy {
-    alphabet: Alphabet,
-}
+pub struct AnnotatedCopy(Alphabet);
 
 impl AnnotatedCopy {
     const SYMBOLS: u32 = 10;
@@ -29,15 +27,13 @@ impl AnnotatedCopy {
 impl Default for AnnotatedCopy {
     fn default() -> Self {
         let tokens = (0..=Self::SYMBOLS).map(|id| id.to_string());
-        Self {
-            alphabet: Alphabet::from_tokens(tokens.collect(), 1, None),
-        }
+        Self(Alphabet::from_tokens(tokens.collect(), 1, None))
     }
 }
 
 impl SyntheticTask for AnnotatedCopy {
     fn alphabet(&self) -> &Alphabet {
-        &self.alphabet
+        &self.0
     }
 
     fn lengths(&self) -> RangeInclusive<usize> {
@@ -45,8 +41,8 @@ impl SyntheticTask for AnnotatedCopy {
     }
 
     fn pair(&self, length: usize, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>) {
-        let mut source = self.alphabet.draw(length, rng);
-        source[0] = self.alphabet.bos_id();
+        let mut source = self.0.draw(length, rng);
+        source[0] = self.0.bos_id();
         let target = source[1..].to_vec();
         (source, target)
     }

@@ -161,10 +161,7 @@ fn a_folder_in_use_is_not_opened_again() {
         "is in use by another process (process {})",
         std::process::id()
     );
-    assert!(
-        error.starts_with("run ") && error.contains(&process),
-        "{error}"
-    );
+    assert_has(&error, &["run ", &process]);
     drop(folder);
     RunFolder::open(&path).unwrap();
 }

@@ -83,8 +83,7 @@ impl TensorBoard {
 
     fn write_line(&mut self, wall_time: f64, line: &MetricsLine) -> Result<()> {
         let value = |(field, tag)| Some((tag, line.number(field)? as f32));
-        let values = CURVES.into_iter().filter_map(value);
-        let values: Vec<_> = values.collect();
+        let values = Vec::from_iter(CURVES.into_iter().filter_map(value));
         self.write(&events::scalars(wall_time, line.step, &values))
     }
 

@@ -40,8 +40,7 @@ fn train(folder: &Path, first: usize, last: usize) {
 /// Returns the losses in a folder's event files.
 fn losses(folder: &Path) -> Vec<f32> {
     let files = event_files(folder);
-    let bytes = files.iter().flat_map(|path| fs::read(path).unwrap());
-    let bytes: Vec<u8> = bytes.collect();
+    let bytes = Vec::from_iter(files.iter().flat_map(|path| fs::read(path).unwrap()));
     let tag = b"train/loss\x15";
     let places = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(tag));
     let values = places.map(|at| bytes[at + tag.len()..].first_chunk().unwrap());

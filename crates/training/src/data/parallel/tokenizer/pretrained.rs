@@ -39,12 +39,9 @@ impl Tokenizer {
             let what = format!("has the token id {id}, but the model has {size} tokens");
             return Err(wrong(what));
         }
+        let prefix = &model.search.prefix[..];
         let (language, flag, prefix) = match side {
-            Side::Target => (
-                &model.target_language,
-                "--target-lang",
-                &model.search.prefix[..],
-            ),
+            Side::Target => (&model.target_language, "--target-lang", prefix),
             Side::Source => (&model.source_language, "--source-lang", &[][..]),
         };
         let bos_id = model.search.bos_id;

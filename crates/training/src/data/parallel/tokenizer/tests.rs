@@ -81,10 +81,7 @@ fn real_texts_are_decoded_exactly() {
     // An unknown word stands between blanks as any word.
     let tokenizer = trained(|config| config.kind = TokenizerKind::Word);
     let text = tokenizer.decode(&tokenizer.encode("Der qqq der, qqq."));
-    assert!(
-        text.starts_with("Der <unk> der") && text.ends_with("<unk>."),
-        "{text}"
-    );
+    assert_has(&text, &["Der <unk> der", "<unk>."]);
 }
 
 #[test]
@@ -113,13 +110,7 @@ fn byte_level_bpe_encodes_every_text() {
     assert_eq!(tokenizer.token(ids[0]), "▁der");
     assert_eq!(tokenizer.id("▁der"), Some(ids[0]));
     assert_eq!(tokenizer.token(*ids.last().unwrap()), "©");
-    for text in [
-        "naïve café",
-        "猫が好き",
-        "🙂 \u{1F1EB}",
-        "a  b",
-        "x\u{0301}",
-    ] {
+    for text in "naïve café|猫が好き|🙂 \u{1F1EB}|a  b|x\u{0301}".split('|') {
         assert_eq!(tokenizer.decode(&tokenizer.encode(text)), text);
     }
 }
@@ -235,10 +226,7 @@ fn impossible_vocabulary_sizes_are_rejected() {
     let expected = "is too small: the targets need at least 260 tokens";
     assert_has(&error, &[expected]);
     let error = train(TokenizerKind::Unigram, 12, true).unwrap_err();
-    assert!(
-        error.starts_with("data.tokenizer.vocab_size 12: "),
-        "{error}"
-    );
+    assert_has(&error, &["data.tokenizer.vocab_size 12: "]);
     let nothing = std::iter::empty::<Result<String, UsageError>>();
     let config = TokenizerConfig {
         kind: TokenizerKind::Word,

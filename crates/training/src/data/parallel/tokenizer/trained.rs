@@ -51,10 +51,9 @@ impl Tokenizer {
         if let Err(error) = trained {
             let blank = format!("cannot be trained: all {name} are blank");
             UsageError::check(has_text.into_inner(), TokenizerConfig::kind, kind, blank)?;
-            if error == UnigramTrainerError::VocabularyTooSmall.to_string() {
-                let expected = format!("is too small: the {name} have more characters");
-                return Err(wrong(expected));
-            }
+            let is_small = error == UnigramTrainerError::VocabularyTooSmall.to_string();
+            let expected = format!("is too small: the {name} have more characters");
+            UsageError::check(!is_small, path, sizes, expected)?;
             let expected = format!(
                 "cannot be trained on the {name}: its trainer failed ({error}), which may be by chance; run the command again, or choose another kind of tokeniser"
             );
