@@ -60,7 +60,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         // Where sources alone have moved, their targets are where they were.
         let (train, valid) = (&mut text.train, &mut text.valid);
         for (now, then) in [(train, &before.train), (valid, &before.valid)] {
-            keeps_targets |= now.target.is_none() && then.target.is_some();
+            keeps_targets |= now.target.is_none() && then.target.is_some() && now.source.exists();
             now.target = now.target.take().or(then.target.clone());
         }
         text.resolve_files()?;

@@ -30,8 +30,9 @@ fn texts_are_scored() {
     let several = format!("score {} {first} {second} --json", fixture("several.base"));
     let json = parsed(folder, &several);
     assert_has(&json["chrf_signature"].to_string(), &["nrefs:2|"]);
-    // The references are scored against themselves, through a pipe.
+    // The references are scored against themselves, through a pipe and after a byte order mark.
     let text = std::fs::read(&references).unwrap();
+    let text = [b"\xef\xbb\xbf", &text[..]].concat();
     let text = succeed(&answer(folder, &format!("score - {references}"), text));
     assert_has(&text, &["BLEU 100.00", "WER 0.0000"]);
 }
