@@ -53,8 +53,8 @@ struct Convolutions {
 
 impl Whisper {
     /// Builds the model of a folder.
-    fn new(imported: &Imported, device: &Device) -> Result<Self, WeightsError> {
-        let given = imported.others.clone().into_iter();
+    fn new(mut imported: Imported, device: &Device) -> Result<Self, WeightsError> {
+        let given = std::mem::take(&mut imported.others).into_iter();
         let given = given.map(|(name, data)| (name.replace("encoder.", ""), data));
         let given: Parameters = given.collect();
         let conv = |name: &str, stride| {
@@ -66,10 +66,11 @@ impl Whisper {
         };
         let (conv1, conv2) = (conv("conv1", 1), conv("conv2", 2));
         let convolutions = Convolutions { conv1, conv2 };
+        let (encoder, decoder) = imported.encoder_and_decoder(device)?;
         Ok(Self {
             convolutions: with_parameters(&convolutions, given)?,
-            encoder: imported.encoder(device)?,
-            decoder: imported.decoder(device)?,
+            encoder,
+            decoder,
         })
     }
 
@@ -203,8 +204,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         return Err(format!("{folder} is a model of {}, not Whisper", imported.layout).into());
     }
     let mut defaults = read_generation(folder, &imported.stacks)?;
-    let model = Whisper::new(&imported, &device)?;
-    drop(imported);
+    let model = Whisper::new(imported, &device)?;
     let path = format!("{folder}/tokenizer.json");
     let tokenizer = Tokenizer::from_file(&path).map_err(|error| format!("{path}: {error}"))?;
     if let Some(language) = option("--language=") {

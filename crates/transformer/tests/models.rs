@@ -460,7 +460,7 @@ fn states_of_sound(imported: &Imported, spectrograms: Tensor<3>) -> Tensor<3> {
     };
     let Convolutions { conv1, conv2 } = with_parameters(&convolutions, given).unwrap();
     let x = gelu(conv2.forward(gelu(conv1.forward(spectrograms))));
-    let encoder = imported.encoder(&device).unwrap();
+    let encoder = imported.clone().encoder(&device).unwrap();
     encoder.forward_vectors(x.swap_dims(1, 2), None)
 }
 
@@ -539,7 +539,7 @@ fn no_limit_of_whisper_counts_the_prompt() {
     let text = fs::read_to_string(folder("whisper").join("generation_config.json")).unwrap();
     fs::write(path.path().join("config.json"), "{}").unwrap();
     let memory = Memory::from(states_of_sound(&imported, spectrograms(&imported, &about)));
-    let decoder = imported.decoder(&Device::flex()).unwrap();
+    let decoder = imported.clone().decoder(&Device::flex()).unwrap();
     // The greedy outputs of transformers 5.24 with these limits begin as those without.
     for (name, most, expected) in [
         ("max_length", 5, 5),

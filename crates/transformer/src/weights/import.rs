@@ -101,7 +101,30 @@ impl Imported {
         with_parameters(&model, self.parameters)
     }
 
-    /// Builds the encoder with the imported weights.
+    /// Builds the encoder and the decoder with the imported weights, as a program needs them that
+    /// puts something of its own before the encoder.
+    ///
+    /// Either is as [`encoder`](Self::encoder) and [`decoder`](Self::decoder) describe it.
+    ///
+    /// # Errors
+    ///
+    /// The file holds a single stack, or its tensors do not fit the configuration.
+    pub fn encoder_and_decoder(
+        mut self,
+        device: &Device,
+    ) -> Result<(Encoder, Decoder), WeightsError> {
+        // The names of an encoder follow those of a decoder.
+        let encoder = Self {
+            parameters: self.parameters.split_off("encoder."),
+            stacks: self.stacks.clone(),
+            others: Parameters::new(),
+            warnings: Vec::new(),
+            ..self
+        };
+        Ok((encoder.encoder(device)?, self.decoder(device)?))
+    }
+
+    /// Builds the encoder with the imported weights. Those of a decoder are dropped.
     ///
     /// The encoder has no embedding table if the file has none for the encoder, or if both stacks
     /// of the model share one. That of Whisper takes vectors.
@@ -109,40 +132,40 @@ impl Imported {
     /// # Errors
     ///
     /// The file holds a decoder alone, or its tensors do not fit the configuration.
-    pub fn encoder(&self, device: &Device) -> Result<Encoder, WeightsError> {
+    pub fn encoder(self, device: &Device) -> Result<Encoder, WeightsError> {
         match &self.stacks.encoder {
             Some(config) => {
                 let encoder = Encoder::build(config, &mut Init::zeros(device));
-                with_parameters(&encoder, self.stack("encoder."))
+                with_parameters(&encoder, stack(self.parameters, "encoder."))
             }
             None => Err(WeightsError::File(format!("holds {}", self.contents))),
         }
     }
 
-    /// Builds the decoder with the imported weights.
+    /// Builds the decoder with the imported weights. Those of an encoder are dropped.
     ///
     /// # Errors
     ///
     /// The file holds an encoder alone, or its tensors do not fit the configuration.
-    pub fn decoder(&self, device: &Device) -> Result<Decoder, WeightsError> {
+    pub fn decoder(self, device: &Device) -> Result<Decoder, WeightsError> {
         match &self.stacks.decoder {
             Some(config) => {
                 let decoder = Decoder::build(config, &mut Init::zeros(device));
-                with_parameters(&decoder, self.stack("decoder."))
+                with_parameters(&decoder, stack(self.parameters, "decoder."))
             }
             None => Err(WeightsError::File(format!("holds {}", self.contents))),
         }
     }
+}
 
-    /// Returns the parameters of one stack, by their paths within the stack. `name` is the prefix of
-    /// the stack in parameter names.
-    fn stack(&self, name: &str) -> Parameters {
-        let own = self.parameters.iter().filter_map(|(path, data)| {
-            let path = path.strip_prefix(name)?;
-            Some((path.to_string(), data.clone()))
-        });
-        own.collect()
-    }
+/// Returns the parameters of one stack, by their paths within the stack. `name` is the prefix of the
+/// stack in parameter names.
+fn stack(parameters: Parameters, name: &str) -> Parameters {
+    let own = parameters.into_iter().filter_map(|(path, data)| {
+        let path = path.strip_prefix(name)?;
+        Some((path.to_string(), data))
+    });
+    own.collect()
 }
 
 /// Quantises a matrix. Returns the matrix itself if it is already quantised or cannot be quantised.
