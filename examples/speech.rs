@@ -17,16 +17,16 @@ use std::time::Instant;
 use burn::module::Module;
 use burn::nn::PaddingConfig1d;
 use burn::nn::conv::{Conv1d, Conv1dConfig};
-use burn::tensor::activation::gelu;
 use burn::tensor::{Device, Tensor, TensorData};
 use hound::{SampleFormat, WavReader};
 use realfft::RealFftPlanner;
 use tokenizers::Tokenizer;
+use transformer::fused::activate;
 use transformer::generate::{LengthPenalty, Method};
 use transformer::weights::{
     Imported, Layout, ModelFolder, Parameters, WeightsError, read_generation, with_parameters,
 };
-use transformer::{Decoder, Encoder, Memory};
+use transformer::{Activation, Decoder, Encoder, Memory};
 
 /// A random model, and a sound: see `whisper/make.py`.
 const TINY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/whisper");
@@ -84,8 +84,10 @@ impl Whisper {
     /// Returns the memory of a spectrogram.
     fn encode(&self, spectrogram: Tensor<2>) -> Memory {
         let Convolutions { conv1, conv2 } = &self.convolutions;
+        let gelu = Activation::Gelu.operation();
+        let gelu = |x: Tensor<3>| activate(x.squeeze_dim(0), gelu, 0.0).unsqueeze();
         let x = gelu(conv1.forward(spectrogram.unsqueeze()));
-        let x = gelu(conv2.forward(x));
+        let x: Tensor<3> = gelu(conv2.forward(x));
         self.encoder.forward_vectors(x.swap_dims(1, 2), None).into()
     }
 }
@@ -124,8 +126,7 @@ fn read_wav(path: &str) -> Result<Vec<f32>, Box<dyn Error>> {
 }
 
 /// Returns the logarithmic mel spectrogram of samples, `[n_mels, n_frames]`.
-fn spectrogram(samples: &[f32], shape: [usize; 2], device: &Device) -> Tensor<2> {
-    let [n_mels, n_frames] = shape;
+fn spectrogram(samples: &[f32], [n_mels, n_frames]: [usize; 2], device: &Device) -> Tensor<2> {
     // Silence follows the samples, and both ends are mirrored for the windows at the ends.
     let sample = |index: isize| {
         let last = (n_frames * HOP) as isize - 1;
@@ -155,7 +156,7 @@ fn spectrogram(samples: &[f32], shape: [usize; 2], device: &Device) -> Tensor<2>
     let loudest = levels.iter().copied().fold(f64::MIN, f64::max);
     let scaled = levels.iter().map(|x| (x.max(loudest - 8.0) + 4.0) / 4.0);
     let levels: Vec<f32> = scaled.map(|x| x as f32).collect();
-    Tensor::from_data(TensorData::new(levels, shape), device)
+    Tensor::from_data(TensorData::new(levels, [n_mels, n_frames]), device)
 }
 
 /// Returns the triangular filters of Slaney's mel scale, which is linear below 1000 Hz.
@@ -216,8 +217,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         }
     }
     if let Some(width) = option("--beam=") {
-        let width = width.parse();
-        let width = width.map_err(|error| format!("--beam: {error}"))?;
+        let width = (width.parse::<usize>()).map_err(|error| format!("--beam: {error}"))?;
         let length_penalty = LengthPenalty::Power { alpha: 1.0 };
         defaults.method = Method::Beam {
             width,

@@ -82,6 +82,14 @@ fn check(of: Activation, rows: usize, columns: usize, scale: f32) {
     assert_close(&name, &y.into_data(), &expected, 1e-6);
     let found = x.grad(&gradients).unwrap().into_data();
     assert_close(&format!("gradient of {name}"), &found, &gradient, 2e-6);
+
+    // Beside an input that stays, and in the place of one that is no longer needed.
+    let data = TensorData::new(values, [rows, width]);
+    let x = Tensor::<2>::from_data(data.clone(), &Device::flex());
+    let beside = fused::activate(x.clone(), of, 0.0).into_data();
+    assert_eq!(x.to_data(), data, "{name}");
+    assert_close(&name, &beside, &expected, 1e-6);
+    assert_eq!(fused::activate(x, of, 0.0).into_data(), beside, "{name}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use burn::tensor::Tensor;
 use super::function::Activation;
 use super::kernel;
 use crate::backend::flex::{self, FlexTensor};
+use crate::memory::buffer::Buffer;
 use crate::ops::dropout::flex::draw;
 use crate::ops::dropout::kernel::Dropout;
 use crate::profile::Timer;
@@ -46,12 +47,23 @@ impl ActivationOps for Flex {
         x
     }
 
-    fn fused_activate(x: FlexTensor, activation: Activation, dropout: Dropout) -> FlexTensor {
+    fn fused_activate(mut x: FlexTensor, activation: Activation, dropout: Dropout) -> FlexTensor {
         let _timer = Timer::of("activation");
-        let x = x.to_contiguous();
+        if !x.layout().is_contiguous() {
+            x = x.to_contiguous();
+        }
         let [rows, width] = [0, 1].map(|axis| x.layout().shape()[axis]);
-        let y = kernel::activate(flex::slice(&x), width, activation, dropout);
-        flex::primitive(y, &[rows, activation.columns(width)])
+        if x.is_unique() && !activation.is_gated {
+            flex::with_mut(&mut x, |x| {
+                kernel::activate(None, x, width, activation, dropout);
+            });
+            return x;
+        }
+        let columns = activation.columns(width);
+        let mut y = Buffer::arbitrary(rows * columns);
+        let x = Some(flex::slice(&x));
+        kernel::activate(x, &mut y, width, activation, dropout);
+        flex::primitive(y, &[rows, columns])
     }
 }
 

@@ -80,35 +80,47 @@ fn piece(width: usize, activation: Activation) -> (usize, usize) {
     (columns, (CHUNK / columns.max(1)).max(1))
 }
 
-/// Returns `dropout(act(x))`. Each row of `x` has `width` elements.
+/// Writes `dropout(act(x))` to `y`. Each row of `x` has `width` elements. Without `x`, a function
+/// without gates is applied to `y` itself.
 pub(super) fn activate(
-    x: &[f32],
+    x: Option<&[f32]>,
+    y: &mut [f32],
     width: usize,
     activation: Activation,
     dropout: Dropout,
-) -> Buffer {
+) {
     match activation.function {
-        Function::Relu => run::<Relu>(x, width, activation, dropout),
-        Function::Sigmoid => run::<Sigmoid>(x, width, activation, dropout),
-        Function::Swish => run::<Swish>(x, width, activation, dropout),
-        Function::Gelu => run::<Gelu>(x, width, activation, dropout),
-        Function::GeluTanh => run::<GeluTanh>(x, width, activation, dropout),
+        Function::Relu => run::<Relu>(x, y, width, activation, dropout),
+        Function::Sigmoid => run::<Sigmoid>(x, y, width, activation, dropout),
+        Function::Swish => run::<Swish>(x, y, width, activation, dropout),
+        Function::Gelu => run::<Gelu>(x, y, width, activation, dropout),
+        Function::GeluTanh => run::<GeluTanh>(x, y, width, activation, dropout),
     }
 }
 
-fn run<F: Formula>(x: &[f32], width: usize, activation: Activation, dropout: Dropout) -> Buffer {
+fn run<F: Formula>(
+    x: Option<&[f32]>,
+    y: &mut [f32],
+    width: usize,
+    activation: Activation,
+    dropout: Dropout,
+) {
     let (columns, rows) = piece(width, activation);
-    let mut output = Buffer::arbitrary(x.len() / width.max(1) * columns);
-    let pieces = output.chunks_mut((rows * columns).max(1));
-    let pieces = pieces.zip(x.chunks((rows * width).max(1)));
-    parallel::for_each(pieces.enumerate(), |(index, (y, x))| {
+    let pieces = y.chunks_mut((rows * columns).max(1));
+    parallel::for_each(pieces.enumerate(), |(index, y)| {
+        let x = x.map(|x| &x[index * rows * width..][..y.len() / columns * width]);
         arch().dispatch(|| {
             if !activation.is_gated {
-                for (y, x) in y.iter_mut().zip(x) {
-                    *y = F::of(*x).0;
+                // A piece is small, so that the copy stays in the cache.
+                if let Some(x) = x {
+                    y.copy_from_slice(x);
+                }
+                for y in &mut *y {
+                    *y = F::of(*y).0;
                 }
                 return;
             }
+            let x = x.expect("a gated function does not work in place");
             for (y, x) in y.chunks_exact_mut(columns).zip(x.chunks_exact(width)) {
                 let (gate, value) = x.split_at(columns);
                 for ((y, gate), value) in y.iter_mut().zip(gate).zip(value) {
@@ -118,7 +130,6 @@ fn run<F: Formula>(x: &[f32], width: usize, activation: Activation, dropout: Dro
         });
         dropout.apply(y, index * rows * columns);
     });
-    output
 }
 
 /// Returns the gradient of `x` from `grad`, the gradient of the output. First applies dropout to
