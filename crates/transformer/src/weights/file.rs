@@ -90,6 +90,10 @@ impl WeightsFile {
         if start.is_empty() {
             return Err(WeightsError::File("is empty".into()));
         }
+        if start.starts_with(b"version https://") {
+            let what = "is a pointer of Git LFS: `git lfs pull` fetches the file itself";
+            return Err(WeightsError::File(what.into()));
+        }
         if is_pytorch(&start) {
             return Self::open_pytorch(path, &about);
         }
