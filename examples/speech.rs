@@ -148,8 +148,7 @@ fn spectrogram(samples: &[f32], [n_mels, n_frames]: [usize; 2], device: &Device)
             .expect("the buffers have the right lengths");
         let power: Vec<f64> = spectrum.iter().map(|x| x.norm_sqr()).collect();
         for (mel, filter) in filters.iter().enumerate() {
-            let pairs = filter.iter().zip(&power);
-            let energy: f64 = pairs.map(|(weight, power)| weight * power).sum();
+            let energy: f64 = filter.iter().zip(&power).map(|(a, b)| a * b).sum();
             levels[mel * n_frames + frame] = energy.max(1e-10).log10();
         }
     }
@@ -169,14 +168,13 @@ fn mel_filters(n_mels: usize) -> Vec<Vec<f64>> {
     };
     let edge = |n: usize| hertz(highest * n as f64 / (n_mels + 1) as f64);
     let edges: Vec<f64> = (0..n_mels + 2).map(edge).collect();
-    let filter = |edges: &[f64]| -> Vec<f64> {
-        let (low, middle, high) = (edges[0], edges[1], edges[2]);
+    let filter = |&[low, middle, high]: &[f64; 3]| -> Vec<f64> {
         let frequencies = (0..=WINDOW / 2).map(|bin| bin as f64 * f64::from(RATE) / WINDOW as f64);
         let height = |f: f64| ((f - low) / (middle - low)).min((high - f) / (high - middle));
         let scaled = frequencies.map(|f| height(f).max(0.0) * 2.0 / (high - low));
         scaled.collect()
     };
-    edges.windows(3).map(filter).collect()
+    edges.array_windows().map(filter).collect()
 }
 
 fn main() {
@@ -216,12 +214,13 @@ fn run() -> Result<(), Box<dyn Error>> {
             _ => return Err(format!("the model has no language {language}").into()),
         }
     }
+    // A folder need not say how timestamps are left out.
+    let last = tokenizer.token_to_id("<|notimestamps|>");
+    (defaults.prefix).extend(last.filter(|id| !defaults.prefix.contains(id)));
     if let Some(width) = option("--beam=") {
-        let width = (width.parse::<usize>()).map_err(|error| format!("--beam: {error}"))?;
-        let length_penalty = LengthPenalty::Power { alpha: 1.0 };
         defaults.method = Method::Beam {
-            width,
-            length_penalty,
+            width: width.parse().map_err(|error| format!("--beam: {error}"))?,
+            length_penalty: LengthPenalty::Power { alpha: 1.0 },
         };
     }
     // The start token takes one of the decoder's positions.
@@ -237,8 +236,8 @@ fn run() -> Result<(), Box<dyn Error>> {
             let encoded = begin.elapsed();
             let found = (model.decoder).complete(&memory, &[&defaults.prefix], &search)?;
             if option("--times").is_some() {
-                let decoded = begin.elapsed() - encoded;
                 let n = found[0][0].tokens.len() - defaults.prefix.len();
+                let decoded = begin.elapsed() - encoded;
                 eprintln!("encoder {encoded:?}, {n} tokens in {decoded:?}");
             }
             let heard = tokenizer.decode(&found[0][0].tokens, true);
