@@ -180,7 +180,7 @@ fn unusable_folders_are_rejected() {
     fs::remove_file(folder.join("tokenizer.json")).unwrap();
     refused(
         none(),
-        "has neither tokenizer.json nor the files of its model",
+        "has neither tokenizer.json nor sentencepiece.bpe.model and vocab.json of its M2M100Tokenizer",
     );
     fs::write(folder.join("tokenizer.json"), "{}").unwrap();
     refused(none(), "is not a tokenizer.json of Hugging Face");

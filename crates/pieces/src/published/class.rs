@@ -11,6 +11,16 @@ pub(super) fn file_of(class: &str) -> Option<&'static str> {
     }
 }
 
+/// Returns the names of the files of a class, one of which is missing; `None` for an unknown one.
+pub(super) fn files_of(class: &str) -> Option<&'static str> {
+    match class {
+        "MarianTokenizer" => Some("source.spm, target.spm and vocab.json"),
+        "M2M100Tokenizer" => Some("sentencepiece.bpe.model and vocab.json"),
+        _ if is_bart(class) => Some("vocab.json and merges.txt"),
+        _ => file_of(class),
+    }
+}
+
 /// Returns the name of a class without the model that it is named after.
 pub(super) fn plain(class: &str) -> String {
     class.replace("Roberta", "Bart").replace("MT5", "T5")

@@ -1,9 +1,9 @@
 //! Tokenisers of models as they are published, which are those of their classes in the library
 //! `transformers`.
 //!
-//! A published folder has a `tokenizer.json`, to which the class may change something
-//! ([`of_class`]), or other files, of which one file is made ([`packed`]): a `tokenizer.json` for the
-//! library `tokenizers`, or the content that [`PieceTokenizer::parse`] reads.
+//! Of a published folder, [`tokenizer_of`] makes one file: its `tokenizer.json`, to which the class may
+//! change something, or one made of other files for the library `tokenizers`, or the content that
+//! [`PieceTokenizer::parse`] reads.
 
 mod added;
 mod class;
@@ -34,6 +34,8 @@ pub struct FolderError {
     pub what: String,
 }
 
+/// The file of the library `tokenizers`.
+const TOKENIZER: &str = "tokenizer.json";
 /// The file that names the class and its settings, and that of the model, which may name it, too.
 const CONFIG: &str = "tokenizer_config.json";
 const MODEL: &str = "config.json";
@@ -47,12 +49,28 @@ const MERGES: &str = "merges.txt";
 /// Maximum size of a file in bytes.
 const LARGEST: u64 = 512 << 20;
 
-/// Returns the content of one file with the tokeniser of a folder that has no `tokenizer.json`.
+/// Returns the content of one file with the tokeniser of a folder. Also returns the name of a class that
+/// is not known and may change more than was done.
+///
+/// Marian and M2M100 have SentencePiece files, beside which `tokenizer.json` is not read, as in
+/// `transformers`.
 ///
 /// # Errors
 ///
 /// If the folder has no tokeniser of a known class, or has a file that cannot be used.
-pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
+pub fn tokenizer_of(folder: &Path) -> Result<(Vec<u8>, Option<String>), FolderError> {
+    let path = folder.join(TOKENIZER);
+    let (_, class) = class(folder)?;
+    if !path.exists() || vocabulary::is_class(&class) && vocabulary::has_files(folder) {
+        return Ok((packed(folder)?, None));
+    }
+    let json = read(&path).map_err(|what| FolderError { path, what })?;
+    of_class(json, folder)
+}
+
+/// Returns the content of one file with the tokeniser of a folder that has other files than
+/// `tokenizer.json`.
+fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
     let wrong = |what: String| FolderError {
         path: folder.into(),
         what,
@@ -60,9 +78,11 @@ pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
     let (config, class) = class(folder)?;
     let packed = vocabulary::packed(folder).map_err(|what| wrong(format!("has {what}")))?;
     if let Some((packed, tokenizer)) = packed {
+        // A language of Marian is a token that is not special.
         let added = |token: &str| {
-            let id = tokenizer.id(token).filter(|&id| tokenizer.is_special(id));
-            id.map(|id| (id.into(), true))
+            let id = tokenizer.id(token)?;
+            let is_special = tokenizer.is_special(id);
+            (is_special || token.starts_with(">>")).then(|| (id.into(), is_special))
         };
         check_tokens(folder, &config, added)?;
         return Ok(packed);
@@ -85,17 +105,15 @@ pub fn packed(folder: &Path) -> Result<Vec<u8>, FolderError> {
             json.map_err(|what| named(MERGES, what))?
         }
         _ => {
-            let of = Some(class).filter(|class| !class.is_empty());
-            let of = of.map_or(String::new(), |class| {
-                format!(", for the tokenizer_class {class}")
-            });
-            return Err(wrong(format!(
-                "has neither tokenizer.json nor the files of its model{of}: source.spm, target.spm \
-                 and vocab.json of Marian, sentencepiece.bpe.model and vocab.json of M2M100, \
-                 sentencepiece.bpe.model of mBART and NLLB, spiece.model of T5 and Pegasus, or \
-                 vocab.json and merges.txt of BART; for other models, transformers writes \
-                 tokenizer.json with AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)"
-            )));
+            let what = match class::files_of(&class) {
+                Some(files) => format!("has neither tokenizer.json nor {files} of its {class}"),
+                None => {
+                    "has no tokenizer.json: for its tokenizer_class, transformers writes one with \
+                     AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)"
+                        .into()
+                }
+            };
+            return Err(wrong(what));
         }
     };
     set_tokens(folder, &class, &config, false, &mut json)?;
@@ -125,9 +143,17 @@ fn class(folder: &Path) -> Result<(Value, String), FolderError> {
             Some("mbart") => "MBartTokenizer",
             Some("pegasus") => "PegasusTokenizer",
             Some("bart") => "BartTokenizer",
+            Some("marian") => "MarianTokenizer",
+            Some("m2m_100") => "M2M100Tokenizer",
             _ => "",
         });
     let class = class.trim_end_matches("Fast").to_owned();
+    if config["split_special_tokens"] == true {
+        return Err(FolderError {
+            path: folder.join(CONFIG),
+            what: "has split_special_tokens true, but only false is supported".into(),
+        });
+    }
     Ok((config, class))
 }
 
@@ -136,15 +162,8 @@ fn class(folder: &Path) -> Result<(Value, String), FolderError> {
 ///
 /// The known classes take only the vocabulary, the added tokens and the table of the normalizer from
 /// `tokenizer.json`. `clean_up_tokenization_spaces` is added to the decoder. Also returns the name of a
-/// class that is not known and may change more, of which nothing is done.
-///
-/// # Errors
-///
-/// If a file is not JSON, or has tokens that `tokenizer.json` does not have.
-pub fn of_class(
-    tokenizer: Vec<u8>,
-    folder: &Path,
-) -> Result<(Vec<u8>, Option<String>), FolderError> {
+/// class that is not known, of which nothing is done.
+fn of_class(tokenizer: Vec<u8>, folder: &Path) -> Result<(Vec<u8>, Option<String>), FolderError> {
     if !folder.join(CONFIG).exists() {
         return Ok((tokenizer, None));
     }
@@ -260,7 +279,10 @@ mod tests {
         let fixtures = fixtures.join("../training/tests/fixtures/published");
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
-        let error = || packed(folder.path()).unwrap_err().what;
+        let error = || tokenizer_of(folder.path()).unwrap_err().what;
+        write(CONFIG, br#"{"tokenizer_class": "T5Tokenizer"}"#);
+        let expected = "has neither tokenizer.json nor spiece.model of its T5Tokenizer";
+        assert_eq!(error(), expected);
         write(CONFIG, b"{}");
         write("target.spm", b"");
         assert_eq!(error(), "has target.spm, but no source.spm");
@@ -276,6 +298,10 @@ mod tests {
         write(VOCAB, vocab.replacen(", \"j\": 121", "", 1).as_bytes());
         let expected = "has vocab.json: __af__ and q both have the id 122";
         assert_eq!(error(), expected);
+        write(CONFIG, br#"{"src_lang": "__de__"}"#);
+        let expected =
+            "has tokenizer_config.json: src_lang is \"__de__\", but must be a code such as \"en\"";
+        assert_eq!(error(), expected);
 
         write(CONFIG, br#"{"tokenizer_class": "NllbTokenizer"}"#);
         fs::remove_file(folder.path().join(VOCAB)).unwrap();
@@ -285,6 +311,22 @@ mod tests {
         fs::remove_file(folder.path().join(spm)).unwrap();
         write(MERGES, b"#version: 0.2\na b c\n");
         assert_eq!(error(), "has merges.txt: line 2 is no pair of tokens");
+    }
+
+    #[test]
+    fn marian_does_not_read_a_tokenizer_json() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let fixtures = fixtures.join("../training/tests/fixtures/published/marian");
+        let folder = tempfile::tempdir().unwrap();
+        for file in [CONFIG, MODEL, "source.spm", "target.spm", VOCAB] {
+            fs::copy(fixtures.join(file), folder.path().join(file)).unwrap();
+        }
+        let packed = tokenizer_of(folder.path()).unwrap();
+        fs::write(folder.path().join(TOKENIZER), "{}").unwrap();
+        assert_eq!(tokenizer_of(folder.path()).unwrap(), packed);
+        // Its class may be that of the model.
+        fs::remove_file(folder.path().join(CONFIG)).unwrap();
+        assert_eq!(tokenizer_of(folder.path()).unwrap(), packed);
     }
 
     #[test]

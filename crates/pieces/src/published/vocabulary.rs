@@ -69,6 +69,17 @@ struct Packed {
     clean_up: bool,
 }
 
+/// Returns whether a class of the library `transformers` has SentencePiece files and a vocabulary.
+pub(super) fn is_class(class: &str) -> bool {
+    ["MarianTokenizer", "M2M100Tokenizer"].contains(&class)
+}
+
+/// Returns whether a folder has the files of Marian or M2M100.
+pub(super) fn has_files(folder: &Path) -> bool {
+    let has = |name: &str| folder.join(name).exists();
+    has(SOURCE) && has(TARGET) || has(BOTH) && has(VOCAB)
+}
+
 /// Returns the content of one file with the tokeniser of a folder, and the tokeniser; `None` if the
 /// folder lacks the SentencePiece files of a known class.
 ///
@@ -125,7 +136,13 @@ pub(super) fn packed(folder: &Path) -> Result<Option<(Vec<u8>, PieceTokenizer)>,
             return Err(of(CONFIG, &what));
         }
     };
+    let lists = [&config, &special].into_iter();
+    let lists = lists.flat_map(|file| LISTS.map(|name| &file[name]));
     let language = config["src_lang"].as_str().unwrap_or("en");
+    if class == Class::M2m100 && !LANGUAGES.split_whitespace().any(|code| code == language) {
+        let what = format!("src_lang is {language:?}, but must be a code such as \"en\"");
+        return Err(of(CONFIG, &what));
+    }
     let packed = Packed {
         sentencepiece: class,
         source: model(source)?,
@@ -133,16 +150,22 @@ pub(super) fn packed(folder: &Path) -> Result<Option<(Vec<u8>, PieceTokenizer)>,
         vocab: vocabulary(VOCAB)?,
         target_vocab: separate.then(|| vocabulary(TARGET_VOCAB)).transpose()?,
         source_language: (class == Class::M2m100).then(|| language.into()),
-        special: [&config, &special]
-            .into_iter()
-            .flat_map(|file| LISTS.map(|name| &file[name]))
-            .flat_map(listed)
-            .map(String::from)
-            .collect(),
+        special: lists.flat_map(listed).map(String::from).collect(),
         clean_up: config["clean_up_tokenization_spaces"] == true,
     };
     let bytes = serde_json::to_vec(&packed).expect("it is plain data");
     let tokenizer = PieceTokenizer::parse_packed(&bytes)?;
+    for (file, fields) in [(CONFIG, &config), (SPECIAL, &special)] {
+        for field in LISTS {
+            let unknown = listed(&fields[field]).find(|name| tokenizer.id(name).is_none());
+            if let Some(name) = unknown {
+                return Err(of(
+                    file,
+                    &format!("{field} has {name}, which {VOCAB} lacks"),
+                ));
+            }
+        }
+    }
     Ok(Some((bytes, tokenizer)))
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
     } else if folder.is_file() {
         "is not a folder (`train import FILE --run-dir RUN` makes a run of weights)"
     } else if is_missing(&path) {
-        "has no config.json"
+        "has no config.json, as a run and a folder of Hugging Face have it"
     } else {
         return read_file(&path, LARGEST);
     };

@@ -7,6 +7,8 @@ use super::config::GenerateConfig;
 /// Applies the repetition penalty, the ban on repeated n-grams, the forbidden tokens and the
 /// minimum length `min_length` to the logits of the token that follows `target`.
 ///
+/// The begin symbol counts as the target's first token for the penalty and the ban.
+///
 /// The logits of banned tokens become minus infinity, so that their probability becomes 0.
 pub(super) fn constrain(
     logits: &mut [f32],
@@ -17,7 +19,7 @@ pub(super) fn constrain(
 ) {
     if config.repetition_penalty != 1.0 {
         let penalty = config.repetition_penalty as f32;
-        let seen: HashSet<u32> = target.iter().copied().collect();
+        let seen: HashSet<u32> = config.bos_id.iter().chain(target).copied().collect();
         for token in seen {
             let logit = &mut logits[token as usize];
             *logit = if *logit < 0.0 {
@@ -38,8 +40,7 @@ pub(super) fn constrain(
     }
 }
 
-/// Bans the tokens that would repeat an n-gram of the target. The begin symbol counts as the
-/// target's first token.
+/// Bans the tokens that would repeat an n-gram of the target.
 ///
 /// This ban never applies to an end symbol, even if it is also the begin symbol or occurs in a
 /// forced prefix.
@@ -73,5 +74,10 @@ mod tests {
         let config = GenerateConfig::new(9).with_repetition_penalty(1.5);
         constrain(&mut logits, &[1, 0, 1], &config, &HashSet::new(), 0);
         assert_eq!(logits, [2.0, -4.5, 0.5, -0.5]);
+
+        // The library `transformers` counts the begin symbol, too.
+        let config = config.with_bos_id(Some(3));
+        constrain(&mut logits, &[1], &config, &HashSet::new(), 0);
+        assert_eq!(logits, [2.0, -6.75, 0.5, -0.75]);
     }
 }

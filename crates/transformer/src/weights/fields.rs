@@ -15,51 +15,38 @@ use super::error::WeightsError;
 use super::json::{is_empty, read_json};
 
 /// Fields that do not change how this crate computes a model: names, labels, element types,
-/// settings of training, fields that repeat others, and settings of generation, which the caller
-/// reads separately.
+/// settings of training, and fields that repeat others.
 const NEUTRAL: &[&str] = &[
+    "_attn_implementation_autoset",
     "_name_or_path",
     "_num_labels",
     "activation_dropout",
     "architectures",
     "attention_dropout",
-    "bad_words_ids",
-    "bos_token_id",
+    "chunk_size_feed_forward",
     "classif_dropout",
     "classifier_dropout",
     "decoder_layerdrop",
-    "decoder_start_token_id",
     "dtype",
-    "early_stopping",
     "encoder_layerdrop",
-    "eos_token_id",
     "extra_pos_embeddings",
     "finetuning_task",
     "force_bos_token_to_be_generated",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
     "gradient_checkpointing",
     "id2label",
     "init_std",
     "initializer_factor",
     "is_decoder",
     "label2id",
-    "length_penalty",
-    "max_length",
-    "min_length",
     "n_positions",
-    "no_repeat_ngram_size",
-    "num_beams",
     "output_past",
     "prefix",
     "problem_type",
+    "return_dict",
     "save_step",
-    "task_specific_params",
     "tokenizer_class",
     "torch_dtype",
-    "transformers_version",
     "unk_token_id",
-    "use_cache",
 ];
 
 /// The fields of a file that have not been read. Reading a field removes it.
@@ -115,15 +102,11 @@ impl Fields {
     }
 
     /// Returns the fields that were not taken and may change what the model computes, each with its
-    /// value. `neutral` are further fields that do not.
-    pub fn unknown(self, neutral: &[&str]) -> Vec<String> {
-        let known = |name: &String| {
-            [NEUTRAL, neutral]
-                .iter()
-                .any(|x| x.contains(&name.as_str()))
-        };
+    /// value. `is_neutral` tells further fields that do not.
+    pub fn unknown(self, is_neutral: impl Fn(&str) -> bool) -> Vec<String> {
+        let is_known = |name: &str| NEUTRAL.contains(&name) || is_neutral(name);
         let fields = self.fields.into_iter();
-        let unknown = fields.filter(|(name, value)| !known(name) && !is_empty(value));
+        let unknown = fields.filter(|(name, value)| !is_known(name) && !is_empty(value));
         unknown
             .map(|(name, value)| format!("{name} {value}"))
             .collect()

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 pub use self::generation::{hugging_face_generation, read_generation};
 
+use self::generation::is_of_generation;
 use super::error::WeightsError;
 use super::families::HuggingFace;
 use super::fields::Fields;
@@ -83,6 +84,8 @@ impl ModelFolder {
         };
         let mut fields = Fields::read(&config, CONFIG)?;
         let (options, sizes, hugging_face) = read(&mut fields)?;
+        let is_neutral =
+            |name: &str| hugging_face.neutral.contains(&name) || is_of_generation(name);
         Ok(Self {
             file: if path.is_dir() {
                 open_weights(path)?
@@ -91,7 +94,7 @@ impl ModelFolder {
             },
             path: path.into(),
             options,
-            unknown: fields.unknown(hugging_face.neutral),
+            unknown: fields.unknown(is_neutral),
             sizes,
         })
     }

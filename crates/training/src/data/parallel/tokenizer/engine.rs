@@ -15,7 +15,7 @@ pub(super) enum Engine {
 }
 
 impl Engine {
-    /// Parses the content of a `tokenizer.json`, or of a file that [`pieces::published::packed`]
+    /// Parses the content of a `tokenizer.json`, or of a file that [`pieces::published::tokenizer_of`]
     /// returned.
     ///
     /// # Errors

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pieces::published::{FolderError, Side, is_language, of_class, packed};
+use pieces::published::{FolderError, Side, is_language, tokenizer_of};
 
 use super::engine::Engine;
 use super::template::{Language, Template, no_language};
-use super::{JOINT, PAD, Tokenizer, UNK, read_json};
+use super::{JOINT, PAD, Tokenizer, UNK};
 use crate::contain::contain;
 use crate::data::parallel::pretrained::PretrainedConfig;
 use crate::error::UsageError;
@@ -102,12 +102,8 @@ impl PretrainedTokenizer {
     /// tokenizers library panic, or if there is no tokeniser.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let path = folder.join(JOINT);
-        let json = if path.exists() {
-            of_class(read_json(&path)?, folder)
-        } else {
-            packed(folder).map(|json| (json, None))
-        };
         let unfit = |path: &Path, what| UsageError::new("tokeniser", path.display(), what);
+        let json = tokenizer_of(folder);
         let (json, class) = json.map_err(|FolderError { path, what }| unfit(&path, what))?;
         if let Some(class) = class {
             let what = format!(

@@ -70,6 +70,36 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("penalty_alpha", 0.0),
 ];
 
+/// Settings that are read. [`NEUTRAL`] and the others have the rest.
+const READ: &[&str] = &[
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "decoder_start_token_id",
+    "do_sample",
+    "early_stopping",
+    "eos_token_id",
+    "forced_bos_token_id",
+    "forced_decoder_ids",
+    "forced_eos_token_id",
+    "length_penalty",
+    "max_length",
+    "max_new_tokens",
+    "min_length",
+    "min_new_tokens",
+    "no_repeat_ngram_size",
+    "num_beams",
+    "renormalize_logits",
+    "repetition_penalty",
+    "suppress_tokens",
+];
+
+/// Returns whether a field of `config.json` is one of generation, which [`read_generation`] reads.
+pub(super) fn is_of_generation(name: &str) -> bool {
+    let mut lists = [READ, NEUTRAL, UNSUPPORTED].into_iter();
+    lists.any(|list| list.contains(&name)) || WITHOUT_EFFECT.iter().any(|(known, _)| *known == name)
+}
+
 /// Generation settings that are not supported. If there is no `generation_config.json`, they are
 /// rejected in the `config.json`, where other unknown names are settings of the model.
 const UNSUPPORTED: &[&str] = &[
@@ -217,17 +247,11 @@ fn read(
         let expected = "false together with forced_bos_token_id or repetition_penalty";
         return Err(fields.refuse("renormalize_logits", &true, &expected));
     }
-    // The library `transformers` counts the start token as a token of the target. If the start
-    // token is also the end token, avoiding repetitions would keep targets from ending.
-    if start_id.is_some_and(|id| end_ids.contains(&id)) {
-        let model = "for a model whose start token is its end token";
-        if penalty != 1.0 {
-            return Err(fields.refuse("repetition_penalty", &penalty, &format!("1 {model}")));
-        }
-        if no_repeat_ngram == 1 {
-            let expected = format!("0 or at least 2 {model}");
-            return Err(fields.refuse("no_repeat_ngram_size", &1, &expected));
-        }
+    // The library `transformers` counts the start token as a token of the target. If it is also the
+    // end token, targets could not end.
+    if no_repeat_ngram == 1 && start_id.is_some_and(|id| end_ids.contains(&id)) {
+        let expected = "0 or at least 2 for a model whose start token is its end token";
+        return Err(fields.refuse("no_repeat_ngram_size", &1, &expected));
     }
     // `max_length` and `min_length` count the start token, or the prompt of a decoder alone, and
     // `max_new_tokens` does not.
