@@ -410,6 +410,26 @@ fn folders_of_decoders_are_read_without_rules() {
 }
 
 #[test]
+fn settings_of_a_family_without_its_folder_are_named() {
+    let options = ImportOptions {
+        n_heads: Some(6),
+        ..Default::default()
+    };
+    let assumed = |name: &str| {
+        let file = WeightsFile::open(folder(name).join("model.safetensors")).unwrap();
+        let [warning] = &import(&file, &options).unwrap().warnings[..] else {
+            panic!("one warning");
+        };
+        let (_, settings) = warning.split_once("these were assumed: ").unwrap();
+        settings.to_owned()
+    };
+    let llama = "activation swiglu, norm_epsilon 1e-6, pad_id 0, rotary_base 10000";
+    assert_eq!(assumed("llama"), llama);
+    let gpt2 = "activation gelu_tanh, norm_epsilon 0.00001, pad_id 0";
+    assert_eq!(assumed("gpt2"), gpt2);
+}
+
+#[test]
 fn a_folder_of_bert_is_read_without_rules() {
     let device = Device::flex();
     let (_, about) = model("bert");

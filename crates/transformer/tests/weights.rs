@@ -78,7 +78,7 @@ fn safetensors_of_pytorch_give_its_logits() {
     assert_eq!(imported.config().unwrap().positions, Positions::Sinusoidal);
     assert_eq!(imported.config().unwrap().weight_tying, WeightTying::None);
     let expected = "the file has no configuration of the model, so these were assumed: \
-        norm_placement post, activation relu, positions sinusoidal, norm_epsilon 1e-5, \
+        norm_placement post, activation relu, positions sinusoidal, norm_epsilon 0.00001, \
         scale_embeddings true, pad_id 0";
     assert_eq!(imported.warnings, [expected]);
     agrees(
@@ -801,7 +801,8 @@ fn assumed_settings_are_in_the_warnings() {
         ..Default::default()
     };
     let expected = "the file has no configuration of the model, so these were assumed: \
-        norm_placement post, positions sinusoidal, norm_epsilon 1e-5, scale_embeddings true, pad_id 0";
+        norm_placement post, positions sinusoidal, norm_epsilon 0.00001, scale_embeddings true, pad_id 0, \
+        norm_variance biased, scale_attention true";
     assert_eq!(warnings(Default::default(), &given), [expected]);
 }
 

@@ -16,7 +16,7 @@ use super::pieces;
 use super::recognise::{is_bias, recognise};
 use super::stacks::Stacks;
 use super::tying::{SOURCE_TABLE, Vocabulary, is_vocabulary};
-use crate::config::{DecoderConfig, TransformerConfig};
+use crate::config::{DecoderConfig, PositionConfig, Positions, TransformerConfig};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::init::Init;
@@ -179,45 +179,53 @@ fn quantise(data: TensorData, axis: usize) -> TensorData {
 
 /// Returns a warning about the settings that tensors do not show and `options` does not give; `None`
 /// if it gives all of them.
-fn assumed(config: &TransformerConfig, options: &ImportOptions) -> Option<String> {
-    let settings = [
-        (
-            options.norm_placement.is_none(),
-            "norm_placement",
-            config.norm_placement.to_string(),
-        ),
-        (
-            options.activation.is_none(),
-            "activation",
-            config.activation.to_string(),
-        ),
-        (
-            options.positions.is_none(),
-            "positions",
-            config.positions.to_string(),
-        ),
-        (
-            options.norm_epsilon.is_none(),
-            "norm_epsilon",
-            format!("{:e}", config.norm_epsilon),
-        ),
-        (
-            options.scale_embeddings.is_none(),
-            "scale_embeddings",
-            config.scale_embeddings.to_string(),
-        ),
-        (
-            options.pad_id.is_none(),
-            "pad_id",
-            config.pad_id.to_string(),
-        ),
+fn assumed(layout: Layout, config: &TransformerConfig, options: &ImportOptions) -> Option<String> {
+    let family = layout.family();
+    // The library of the family chooses the others.
+    let is_free = |name: &str| family.hugging_face.is_none() || family.free.contains(&name);
+    let given = |name: &str| match name {
+        "norm_placement" => options.norm_placement.is_some() || !is_free(name),
+        "activation" => options.activation.is_some(),
+        "positions" => options.positions.is_some() || !is_free(name),
+        "norm_epsilon" => options.norm_epsilon.is_some(),
+        "scale_embeddings" => options.scale_embeddings.is_some() || !is_free(name),
+        "pad_id" => options.pad_id.is_some(),
+        "norm_variance" => options.norm_variance.is_some() || !family.is_own,
+        "scale_attention" => !family.is_own,
+        "scale_logits" => {
+            let is_tied = config.weight_tying.shares_generator();
+            options.scale_logits.is_some()
+                || !is_tied
+                || !(family.is_own || family.scales_tied_logits)
+        }
+        _ => {
+            let is_relative = config.positions == Positions::Relative;
+            options.relative_max_distance.is_some() || !is_relative
+        }
+    };
+    let json = serde_json::to_value(config).expect("it is plain data");
+    let names = [
+        "norm_placement",
+        "activation",
+        "positions",
+        "norm_epsilon",
+        "scale_embeddings",
+        "pad_id",
+        "norm_variance",
+        "scale_attention",
+        "scale_logits",
+        "relative_max_distance",
     ];
-    let missing = settings.into_iter().filter(|(is_missing, ..)| *is_missing);
-    let missing: Vec<String> = missing
-        .map(|(_, name, value)| format!("{name} {value}"))
+    let missing = names.into_iter().filter(|name| !given(name));
+    let mut missing: Vec<String> = missing
+        .map(|name| format!("{name} {}", json[name]))
         .collect();
+    if config.positions == Positions::Rotary && options.rotary_base.is_none() {
+        let base = PositionConfig::new(config.positions).rotary_base;
+        missing.push(format!("rotary_base {base}"));
+    }
     (!missing.is_empty()).then(|| {
-        let missing = missing.join(", ");
+        let missing = missing.join(", ").replace('"', "");
         format!("the file has no configuration of the model, so these were assumed: {missing}")
     })
 }
@@ -285,10 +293,16 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 /// are infinite or NaN, or differs from another tensor for the same parameter. With `allow_unused`,
 /// such objects and unused tensors are skipped.
 pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, WeightsError> {
-    read(file, options).map_err(|error| file.error(error))
+    read(file, options, false).map_err(|error| file.error(error))
 }
 
-fn read(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, WeightsError> {
+/// Imports the weights of a file. `is_described` says that `options` has all settings, or those of the
+/// family are the usual ones.
+pub(super) fn read(
+    file: &WeightsFile,
+    options: &ImportOptions,
+    is_described: bool,
+) -> Result<Imported, WeightsError> {
     if let Some(foreign) = file.foreign.first()
         && !options.allow_unused
     {
@@ -391,8 +405,8 @@ fn read(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, Weights
     let written = Stacks::of_metadata(file.metadata())?;
     if let Some(written) = &written {
         warnings.extend(replaced(&written.nearest(), &stacks.nearest()));
-    } else if family.hugging_face.is_none() {
-        warnings.extend(assumed(&stacks.nearest(), options));
+    } else if !is_described {
+        warnings.extend(assumed(recognised.layout, &stacks.nearest(), options));
     }
     Ok(Imported {
         layout: recognised.layout,

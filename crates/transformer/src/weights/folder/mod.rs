@@ -15,7 +15,7 @@ use super::error::WeightsError;
 use super::families::HuggingFace;
 use super::fields::Fields;
 use super::file::WeightsFile;
-use super::import::{Imported, check_whole, import};
+use super::import::{self, Imported, check_whole};
 use super::json::{CONFIG, read_json};
 use super::layout::Layout;
 use super::options::ImportOptions;
@@ -119,7 +119,8 @@ impl ModelFolder {
     }
 
     fn read(&self) -> Result<Imported, WeightsError> {
-        let imported = import(&self.file, &self.options);
+        let imported = import::read(&self.file, &self.options, true);
+        let imported = imported.map_err(|error| self.file.error(error));
         let mut imported = imported.map_err(|error| match error.without_path() {
             WeightsError::Config(error) => {
                 WeightsError::File(format!("has a {CONFIG} of an invalid model: {error}"))
