@@ -97,19 +97,19 @@ impl InputLayer {
     ///
     /// # Panics
     ///
-    /// If `offset + T` exceeds the `max_len` of the positional encoding that is added.
+    /// If `offset + T` exceeds the `max_len` of the positional encoding that is added, or the table
+    /// has another width than the encoding.
     pub fn forward_with_table(
         &self,
         ids: Tensor<2, Int>,
         table: Tensor<2>,
         offset: usize,
     ) -> Tensor<3> {
-        let mut x = self.scaled(table, ids.clone());
-        if let Some(position) = &self.position {
-            let encoding = position.of_tokens(ids, offset).cast(x.dtype());
-            x = x + encoding;
-        }
-        self.finish(x)
+        let x = self.scaled(table, ids.clone());
+        self.finish(match &self.position {
+            Some(position) => add(x, position.of_tokens(ids, offset)),
+            None => x,
+        })
     }
 
     /// Embeds `ids` without positions, norm and dropout, for
@@ -149,18 +149,9 @@ impl InputLayer {
     /// If `offset + T` exceeds the `max_len` of the positional encoding that is added, or the
     /// vectors have another width than the encoding.
     pub fn forward_vectors(&self, x: Tensor<3>, offset: usize) -> Tensor<3> {
-        let [batch, length, width] = x.dims();
+        let [_, length, _] = x.dims();
         self.finish(match &self.position {
-            Some(position) => {
-                let encoding = position.forward(offset, length);
-                let [_, d_model] = encoding.dims();
-                assert_eq!(
-                    width, d_model,
-                    "the vectors are [{batch}, {length}, {width}], but positions are [{length}, {d_model}]"
-                );
-                let encoding = encoding.cast(x.dtype());
-                x + encoding.unsqueeze()
-            }
+            Some(position) => add(x, position.forward(offset, length).unsqueeze()),
             None => x,
         })
     }
@@ -185,4 +176,16 @@ impl InputLayer {
             .weight
             .val()
     }
+}
+
+/// Adds the encoding of positions, `[B or 1, T, D]`, to vectors, `[B, T, D]`.
+fn add(x: Tensor<3>, encoding: Tensor<3>) -> Tensor<3> {
+    let [batch, length, width] = x.dims();
+    let [.., d_model] = encoding.dims();
+    assert_eq!(
+        width, d_model,
+        "the vectors are [{batch}, {length}, {width}], but positions are [{length}, {d_model}]"
+    );
+    let encoding = encoding.cast(x.dtype());
+    x + encoding
 }

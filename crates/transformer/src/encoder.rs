@@ -215,7 +215,8 @@ impl Encoder {
     }
 
     /// Encodes vectors instead of tokens: adds positions, and runs the layers. The vectors are not
-    /// multiplied by `sqrt(D)`, as embeddings are.
+    /// multiplied by `sqrt(D)`, as embeddings are. Those of padding must be finite, too: zero times
+    /// infinity or NaN is NaN.
     ///
     /// # Shapes
     ///

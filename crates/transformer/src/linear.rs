@@ -15,7 +15,7 @@ pub(crate) fn linear(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
     let [batch, length, d_input] = x.dims();
     assert!(
         batch * length > 0,
-        "the states are [{batch}, {length}, {d_input}], but a layer needs at least one position"
+        "the states are [{batch}, {length}, {d_input}], but a layer needs at least one sequence of one position"
     );
     let [_, d_output] = layer.weight.dims();
     let rows = x.reshape([batch * length, d_input]);

@@ -64,6 +64,10 @@ impl Residual {
     ///
     /// - x: `[B, T, D]`
     /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// If `sublayer` changes the shape.
     pub fn forward(
         &self,
         x: Tensor<3>,
@@ -82,6 +86,16 @@ impl Residual {
         sublayer: impl FnOnce(Tensor<3>) -> Tensor<3>,
     ) -> Stream {
         let dropout = probability(&self.dropout);
+        let sublayer = |x: Tensor<3>| {
+            let shape = x.dims();
+            let y = sublayer(x);
+            let found = y.dims();
+            assert_eq!(
+                found, shape,
+                "x is {shape:?}, but the sublayer's output is {found:?}"
+            );
+            y
+        };
         match self.placement {
             NormPlacement::Post => {
                 let x = stream.sum();

@@ -3,11 +3,12 @@
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Distribution, FloatDType, Int, Tensor, TensorData};
-use transformer::attention::{KeyValueCache, attention_weights};
+use transformer::attention::{KeyValueCache, attention_weights, scaled_dot_product_attention};
 use transformer::generate::GenerateConfig;
 use transformer::position::{
     Alibi, AttentionPosition, LearnedEncoding, RelativeBias, RotaryEncoding,
 };
+use transformer::residual::Residual;
 use transformer::weights::{self, Dtype, Saved, WeightsError, load, parameters, save};
 use transformer::{
     AttentionConfig, AttentionMask, CrossEntropy, Decoder, DecoderConfig, Encoder, EncoderConfig,
@@ -218,8 +219,50 @@ fn masks_and_positions_of_another_length_are_refused() {
         .unwrap();
     let nothing = Tensor::<3>::zeros([2, 0, 16], &device);
     let empty = || drop(cross.forward(x(), nothing.clone(), None));
-    let expected = "the states are [2, 0, 16], but a layer needs at least one position";
+    let expected =
+        "the states are [2, 0, 16], but a layer needs at least one sequence of one position";
     check(&empty, expected);
+    // Burn's operations would take the first rows, or repeat them.
+    for (targets, length, sources) in [(2, 1, 3), (1, 1, 2), (3, 1, 2), (1, 2, 2)] {
+        let x = vectors([targets, length, 16], &device);
+        let memory = vectors([sources, 4, 16], &device);
+        let expected = format!(
+            "the queries are [{targets}, {length}, 4, 4], but the memory's keys and values are [{sources}, 4, 8, 4]"
+        );
+        let of_others = || drop(cross.forward(x.clone(), memory.clone(), None));
+        check(&of_others, &expected);
+        let weights = || drop(cross.forward_with_weights(x.clone(), memory.clone(), None));
+        check(&weights, &expected);
+    }
+    let one = || heads().narrow(0, 0, 1);
+    let products = || drop(attention_weights(one(), heads(), None));
+    let expected = "the queries are [1, 4, 5, 4], but the keys are [2, 4, 5, 4]";
+    check(&products, expected);
+    let products = || drop(scaled_dot_product_attention(heads(), heads(), one(), None));
+    let expected = "the keys are [2, 4, 5, 4], but the values are [1, 4, 5, 4]";
+    check(&products, expected);
+    let norm = NormConfig::new(16).init(&device).unwrap();
+    let block = Residual::new(norm, NormPlacement::Pre, 0.0);
+    let turned = || drop(block.forward(x(), |x| x.swap_dims(0, 1)));
+    let expected = "x is [2, 5, 16], but the sublayer's output is [5, 2, 16]";
+    check(&turned, expected);
+    let input = InputConfig::new(16).init(&device).unwrap();
+    let ids = || Tensor::<2, Int>::zeros([1, 5], &device);
+    let narrow = || drop(input.forward_with_table(ids(), Tensor::zeros([9, 1], &device), 0));
+    let expected = "the vectors are [1, 5, 1], but positions are [5, 16]";
+    check(&narrow, expected);
+}
+
+#[test]
+fn misspelt_fields_of_stacks_are_errors() {
+    let config = EncoderConfig::new(16, 24, 4, 1);
+    let json = serde_json::to_string(&config).unwrap();
+    let misspelt = json.replace("final_norm", "final_nrom");
+    let error = serde_json::from_str::<EncoderConfig>(&misspelt).unwrap_err();
+    assert!(
+        error.to_string().contains("unknown field `final_nrom`"),
+        "{error}"
+    );
 }
 
 #[test]

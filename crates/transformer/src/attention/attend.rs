@@ -127,9 +127,19 @@ fn check(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, terms: &ScoreTerms) 
             ([batch, *n_heads, length], length)
         }
         Inputs::Cached { query, length, .. } => (of_query(query), *length),
-        Inputs::Memory { query, memory, .. } => {
+        Inputs::Memory {
+            query,
+            memory,
+            sources,
+        } => {
             let [batch, keys, ..] = memory.dims();
-            let [_, n_heads, queries] = of_query(query);
+            let [targets, n_heads, queries] = of_query(query);
+            assert!(
+                sources.is_some() || targets == batch,
+                "the queries are {:?}, but the memory's keys and values are {:?}",
+                query.dims(),
+                memory.dims()
+            );
             ([batch, n_heads, queries], keys)
         }
     };

@@ -147,7 +147,7 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// If the cache has tokens of another layer, `B` is not that of earlier calls with it, rotary positions
+    /// If the cache has tokens of another layer (a clone is the same layer), `B` is not that of earlier calls with it, rotary positions
     /// are not those after its tokens, or its tokens were given another kind of positions, or none.
     pub fn forward_cached(
         &self,

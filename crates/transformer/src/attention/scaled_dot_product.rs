@@ -22,15 +22,24 @@ use crate::mask::AttentionMask;
 /// - value: `[B, H, S, K]`
 /// - mask: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
 /// - output: `[B, H, T, K]`; zeros for a query whose keys are all masked
+///
+/// # Panics
+///
+/// If the shapes are others.
 pub fn scaled_dot_product_attention(
     query: Tensor<4>,
     key: Tensor<4>,
     value: Tensor<4>,
     mask: Option<&AttentionMask>,
 ) -> Tensor<4> {
-    if let Some(mask) = mask {
-        mask.check(scores_shape(&query, &key));
-    }
+    check(&query, &key, mask);
+    assert_eq!(
+        key.dims()[..3],
+        value.dims()[..3],
+        "the keys are {:?}, but the values are {:?}",
+        key.dims(),
+        value.dims()
+    );
     attention_with(query, key, value, mask, &ScoreTerms::default())
 }
 
@@ -80,14 +89,16 @@ pub(super) fn attention_with(
 /// - key: `[B, H, S, K]`
 /// - mask: `[B or 1, H or 1, T or 1, S]`, `true` = blocked
 /// - output: `[B, H, T, S]`; each row sums to 1, or is zero if all keys of the query are masked
+///
+/// # Panics
+///
+/// If the shapes are others.
 pub fn attention_weights(
     query: Tensor<4>,
     key: Tensor<4>,
     mask: Option<&AttentionMask>,
 ) -> Tensor<4> {
-    if let Some(mask) = mask {
-        mask.check(scores_shape(&query, &key));
-    }
+    check(&query, &key, mask);
     weights_with(query, key, mask, &ScoreTerms::default())
 }
 
@@ -123,6 +134,19 @@ pub(super) fn weights_with(
     match mask.blind() {
         Some(blind) => weights.mask_fill(blind.clone().expand(shape), 0.0),
         None => weights,
+    }
+}
+
+/// Checks that queries, keys and a mask are made for each other.
+fn check(query: &Tensor<4>, key: &Tensor<4>, mask: Option<&AttentionMask>) {
+    let [queries, keys] = [query.dims(), key.dims()];
+    assert_eq!(
+        (&queries[..2], queries[3]),
+        (&keys[..2], keys[3]),
+        "the queries are {queries:?}, but the keys are {keys:?}"
+    );
+    if let Some(mask) = mask {
+        mask.check(scores_shape(query, key));
     }
 }
 

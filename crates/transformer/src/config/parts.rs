@@ -167,6 +167,7 @@ impl NormConfig {
 /// # Ok::<(), transformer::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct LayerConfig {
     /// Self-attention, and cross-attention in a decoder.

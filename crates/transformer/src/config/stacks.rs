@@ -31,6 +31,7 @@ use crate::error::ConfigError;
 /// # Ok::<(), transformer::ConfigError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EncoderConfig {
     /// Input layer: embedding and positions.
@@ -92,6 +93,7 @@ impl EncoderConfig {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct DecoderConfig {
     /// Input layer: embedding and positions.

@@ -206,7 +206,8 @@ fn replace(
         write(&mut file)?;
         file.flush().map_err(io)?;
         file.get_ref().sync_all().map_err(io)?;
-        fs::rename(&partial, path).map_err(io)
+        fs::rename(&partial, path)
+            .map_err(|error| WeightsError::File(format!("cannot be replaced ({error})")))
     })();
     if written.is_err() {
         // The error that counts is the first one.
