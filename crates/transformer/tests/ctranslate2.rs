@@ -111,7 +111,8 @@ fn searches_find_the_targets_and_scores_of_ctranslate2() {
             ("greedy_min", greedy.clone().with_min_length(8), &[]),
             (
                 "greedy_repetition",
-                greedy.clone().with_repetition_penalty(1.3),
+                // CTranslate2 does not count the begin symbol as a token of the target.
+                (greedy.clone().with_repetition_penalty(1.3)).with_forbidden(vec![1]),
                 &[],
             ),
             ("beam_none", none.clone(), &[]),

@@ -182,7 +182,8 @@ pub struct GenerateConfig {
     pub n_best: usize,
     /// Repetition penalty (CTRL, Keskar et al. 2019, section 4.1) for tokens that the target
     /// already has: it divides their positive logits, and multiplies their negative logits. A value
-    /// above 1 discourages repetition.
+    /// above 1 discourages repetition. The begin symbol and a forced prefix count as part of the
+    /// target, as in Hugging Face transformers.
     #[config(default = 1.0)]
     pub repetition_penalty: f64,
     /// Length, in tokens, of the n-grams that a target must not repeat. With 0, the default, a
