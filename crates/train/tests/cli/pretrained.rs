@@ -378,6 +378,8 @@ fn thin_matrices_are_added_to_the_models() {
 fn a_run_with_one_tokeniser_becomes_a_folder_with_it() {
     let folder = &Folder::new();
     write_pairs(folder);
+    let pairs = fs::read_to_string(folder.join("pairs.tsv")).unwrap();
+    fs::write(folder.join("pairs.tsv"), pairs.replace('\t', ".\t")).unwrap();
     let sizes = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 30";
     // This family has one vocabulary, whether the flag says so or not.
     for (kind, joint) in [("word", ""), ("bpe", "--joint-vocabulary")] {
@@ -388,6 +390,11 @@ fn a_run_with_one_tokeniser_becomes_a_folder_with_it() {
         let outputs = generated(folder, kind, "--max-length 9");
         let written = format!("{kind}-t5");
         assert_eq!(generated(folder, &written, "--max-length 9"), outputs);
+        // No blank is put beside punctuation.
+        let ids = answer(folder, &format!("tokenize {written} --ids"), "w10 w17.\n");
+        let decode = format!("tokenize {written} --ids --decode");
+        let text = succeed(&answer(folder, &decode, succeed(&ids)));
+        assert_eq!(text, "w10 w17.\n", "{kind}");
         let generation = json(&folder.join(written).join("generation_config.json"));
         assert_eq!(generation["max_length"], 258);
     }

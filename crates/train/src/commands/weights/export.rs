@@ -182,7 +182,7 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
         && tokenizer.is_some()
         && text.tokenizer.kind == TokenizerKind::Word
     {
-        let what = "the tokeniser is one of words: whoever reads the folder puts a blank between all tokens of an output, beside punctuation, too";
+        let what = "the tokeniser is one of words: other programs that read the folder put a blank between all tokens of an output, beside punctuation, too";
         output::note(what);
     }
     if tokenizer.is_none() {

@@ -268,11 +268,12 @@ impl Tokenizer {
     }
 
     /// Returns the text of token ids, without blanks at its ends. Skips padding, begin and end symbols or, with
-    /// the tokeniser of a pretrained model, the special tokens of its `tokenizer.json`.
+    /// the tokeniser of a pretrained model that no run has trained, the special tokens of its
+    /// `tokenizer.json`.
     pub fn decode(&self, ids: &[u32]) -> String {
         let text = match self.template {
-            Some(_) => self.decoded(ids, true),
-            None => {
+            Some(_) if !self.is_words => self.decoded(ids, true),
+            _ => {
                 let ids = Vec::from_iter(ids.iter().copied().filter(|&id| !self.is_special(id)));
                 self.decoded(&ids, false)
             }

@@ -7,6 +7,7 @@ use pieces::published::{FolderError, Side, is_language, tokenizer_of};
 
 use super::engine::Engine;
 use super::template::{Language, Template, no_language};
+use super::untrained::is_of_words;
 use super::{JOINT, PAD, Tokenizer, UNK};
 use crate::contain::contain;
 use crate::data::parallel::pretrained::PretrainedConfig;
@@ -71,7 +72,7 @@ impl Tokenizer {
                 .ok_or_else(|| UsageError::new("bos_id", "null", "must begin targets"))?,
             eos_id: end_id,
             unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
-            is_words: false,
+            is_words: inner.library().is_some_and(is_of_words),
             template: Some(template),
             sha256: parsed.sha256.clone(),
             json: parsed.json.clone(),

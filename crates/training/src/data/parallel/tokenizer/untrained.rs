@@ -9,13 +9,32 @@ use tokenizers::normalizers::{Lowercase, NFC, NFD, NFKC, NFKD, NormalizerWrapper
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::pre_tokenizers::split::{Split, SplitPattern};
-use tokenizers::{AddedToken, NormalizedString, Normalizer, Tokenizer as Inner};
+use tokenizers::{
+    AddedToken, ModelWrapper, NormalizedString, Normalizer, PreTokenizerWrapper, Tokenizer as Inner,
+};
 use transformer::Vocabulary;
 
 use super::config::{Normalization, TokenizerConfig, TokenizerKind};
 
 /// Number of special tokens: padding, begin, end and unknown.
 pub(super) const SPECIAL: usize = 4;
+
+/// The tokens of the kind `word`. Punctuation keeps the blanks beside it, so that only the blank between
+/// two words is removed, which `Tokenizer::decode` puts back.
+const WORDS: &str = r"\w+| *[^\w ] *| {2,}";
+
+/// Returns whether a tokeniser is of the kind `word`, trained here, such as that of an exported folder.
+pub(super) fn is_of_words(inner: &Inner) -> bool {
+    let parts = inner.get_pre_tokenizer();
+    let is_ours =
+        |parts| matches!(parts, &PreTokenizerWrapper::Split(ref split) if *split == words());
+    matches!(inner.get_model(), ModelWrapper::WordLevel(_)) && parts.is_some_and(is_ours)
+}
+
+fn words() -> Split {
+    let tokens = SplitPattern::Regex(WORDS.into());
+    Split::new(tokens, SplitDelimiterBehavior::Removed, true).expect("the pattern is valid")
+}
 
 /// Returns a tokeniser without tokens, and its trainer. The trainer gives the special tokens the
 /// same ids as a [`Vocabulary`], 0 to 3. It makes a vocabulary of at most `size` tokens, if that is
@@ -70,11 +89,7 @@ pub(super) fn untrained(
         TokenizerKind::Word => {
             let model = WordLevel::builder().unk_token(Vocabulary::UNK.into());
             let mut inner = Inner::new(model.build()?);
-            // Punctuation keeps the blanks beside it, so that only the blank between two words is
-            // removed. `Tokenizer::decode` puts it back.
-            let tokens = SplitPattern::Regex(r"\w+| *[^\w ] *| {2,}".into());
-            let split = Split::new(tokens, SplitDelimiterBehavior::Removed, true)?;
-            inner.with_pre_tokenizer(Some(split));
+            inner.with_pre_tokenizer(Some(words()));
             let trainer = WordLevelTrainer::builder()
                 .show_progress(false)
                 .special_tokens(special.clone())
