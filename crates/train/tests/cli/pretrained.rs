@@ -398,6 +398,14 @@ fn a_run_with_one_tokeniser_becomes_a_folder_with_it() {
         let generation = json(&folder.join(written).join("generation_config.json"));
         assert_eq!(generation["max_length"], 258);
     }
+    // What would train a tokeniser has no effect on a run that has one.
+    let again = format!("fit --from word-t5 {PAIRS} --steps 1 --run-dir again");
+    run(folder, &again);
+    let table = run(folder, "compare word again");
+    assert_has(&table, &["\n--from ", "\n--preset "]);
+    let mut rows = table.lines();
+    let row = rows.find(|row| row.starts_with("--tokenizer "));
+    assert!(row.unwrap().ends_with(" -"), "{table}");
     // A file that another model left would be read with this one.
     fs::write(folder.join("word-t5/added_tokens.json"), "{}").unwrap();
     let again = "export word --folder word-t5 --force";

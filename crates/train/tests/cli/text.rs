@@ -604,6 +604,8 @@ fn a_run_in_lower_case_is_scored_in_lower_case() {
         said += &notes(&output(path, line));
     }
     assert_eq!(said.matches(warning).count(), 2, "{said}");
+    let listed = &parsed(path, "runs file --json")["settings"];
+    assert_eq!(listed.get("data.tokenizer.kind"), None, "{listed}");
 }
 
 #[test]

@@ -32,9 +32,10 @@ pub fn settings(config: &Value) -> Settings {
 }
 
 /// Returns all values in the JSON of a `config.json`, by their paths. The values for sources and for
-/// targets are one value, as on the command line.
+/// targets are one value, as on the command line. Skips settings of training tokenisers that are read.
 pub fn with_sides(config: &Value) -> Settings {
     let mut found = flat(config);
+    retain_used(config, &mut found);
     for setting in all_settings().iter().filter(|setting| setting.has_sides) {
         let path = |side: &str| format!("{}.{side}", setting.path);
         let [source, target] = ["source", "target"].map(|side| found.remove(&path(side)));
@@ -48,6 +49,19 @@ pub fn with_sides(config: &Value) -> Settings {
         }
     }
     found
+}
+
+/// Keeps the settings of training tokenisers only if `config` has a tokeniser to train. One that is
+/// read from a file or from the folder of a pretrained model ignores them.
+fn retain_used(config: &Value, settings: &mut Settings) {
+    let data = &config["data"];
+    let is_read = |file| !data["pretrained"].is_null() || !data["tokenizer"][file].is_null();
+    let read = ["source_file", "target_file"].map(is_read);
+    settings.retain(|path, _| match path.strip_prefix("data.tokenizer.") {
+        None | Some("source_file" | "target_file") => true,
+        Some("joint") => read == [false; 2],
+        Some(_) => read != [true; 2],
+    });
 }
 
 /// Returns all values in the JSON of a `config.json`, by their paths. An empty object is a value.
@@ -93,12 +107,11 @@ fn unchanged(config: &Value) -> Option<RunConfig> {
     let DataConfig::Text(text) = &own.data else {
         return None;
     };
-    let defaults = TextConfig::new(0, BATCH_TOKENS);
     let text = TextConfig {
-        batch_tokens: defaults.batch_tokens,
-        overlong: defaults.overlong,
-        lossy: defaults.lossy,
-        valid_share: defaults.valid_share,
+        batch_tokens: BATCH_TOKENS,
+        overlong: TextConfig::DEFAULT.overlong,
+        lossy: TextConfig::DEFAULT.lossy,
+        valid_share: TextConfig::DEFAULT.valid_share,
         ..*text.clone()
     };
     let model = own.model.with_dropout(0.0);
@@ -134,7 +147,8 @@ pub fn nearest_preset(config: &Value) -> Option<NearestPreset> {
     };
     let (table, own) = (all_settings(), settings(config));
     let from = presets.into_iter().map(|(name, preset)| {
-        let preset = settings(&preset.to_json());
+        let mut preset = settings(&preset.to_json());
+        retain_used(config, &mut preset);
         let paths = differing(&[&own, &preset]).into_iter();
         let paths = paths.filter(|path| !find(&table, path).is_some_and(|found| found.is_local));
         let value = |path: &str| own.get(path).cloned().unwrap_or(Value::Null);

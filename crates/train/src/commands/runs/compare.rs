@@ -117,8 +117,8 @@ fn value(group: &[&RunData], path: &str) -> Value {
     let mut corpora = DATA_HASHES.iter().zip(["train", "valid"]);
     let corpus = corpora.find(|(hash, _)| **hash == path);
     let file = corpus.and_then(|(_, corpus)| run.config["data"][corpus]["source"].as_str());
-    // Without a validation corpus, there is no file.
-    match (file.filter(|file| !file.is_empty()), value.as_str()) {
+    match (file, value.as_str()) {
+        (Some(""), Some(hash)) => format!("held out {hash}").into(),
         (Some(file), Some(hash)) => {
             let name = Path::new(file).file_name().unwrap_or_default();
             format!("{} {hash}", name.to_string_lossy()).into()
@@ -140,24 +140,25 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
             || setting_at(path).is_none()
             || chosen.any(|chosen| chosen.as_ref().is_none_or(|it| it.contains_key(*path)))
     };
-    let setting = |path, values| Setting {
-        path,
-        flag: fit_flag_of(path),
-        values,
-    };
+    let setting = |path, flag, values| Setting { path, flag, values };
     let values = |path| groups.iter().map(|it| value(it, path)).collect();
     let paths = differing(&all).into_iter().filter(is_chosen);
-    let mut settings: Vec<_> = paths.map(|path| setting(path, values(path))).collect();
+    let own = |path| setting(path, fit_flag_of(path), values(path));
+    let mut settings: Vec<_> = paths.map(own).collect();
     // The preset of a synthetic task has the task's name.
     let presets = first.iter().zip(&nearest).map(|(run, nearest)| {
         let nearest = nearest.as_ref().filter(|_| run.is_of_texts());
         nearest.map(|nearest| nearest.name).into()
     });
-    let origins = first.iter().map(|run| run.origin().into());
-    let rows: [(_, Vec<Value>); 2] = [("from", origins.collect()), ("preset", presets.collect())];
-    for (path, values) in rows {
+    let origins = Vec::from_iter(first.iter().map(|run| run.origin().into()));
+    // A model that `import` has read is not one of `--from`.
+    let data = first.iter().map(|run| &run.config["data"]);
+    let folders = data.map(|data| &data["pretrained"]["folder"]);
+    let from = origins.iter().eq(folders).then_some("--from");
+    let preset = ("preset", Some("--preset"), presets.collect());
+    for (path, flag, values) in [("from", from, origins), preset] {
         if values.iter().any(|value| *value != values[0]) {
-            settings.insert(0, setting(path, values));
+            settings.insert(0, setting(path, flag, values));
         }
     }
     let groups = groups.iter().map(|runs| Group::of(runs)).collect();

@@ -183,10 +183,7 @@ fn settings(run: &RunData) -> Vec<String> {
     };
     let mut words = Vec::new();
     match nearest.name {
-        FINE_TUNING => {
-            let folder = &run.config["data"]["pretrained"]["folder"];
-            words.push(format!("--from {}", folder.as_str().unwrap_or_default()));
-        }
+        FINE_TUNING => words.push(format!("--from {}", run.origin().unwrap_or_default())),
         preset if run.is_of_texts() => words.push(format!("--preset {preset}")),
         _ => {}
     }
