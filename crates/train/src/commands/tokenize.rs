@@ -12,6 +12,7 @@ use training::data::parallel::{Tokenizer, TokenizerPair};
 use training::error::{UsageError, quote};
 use training::inference::{Line, Unreadable, one_line};
 use training::pretrained::{Languages, PretrainedModel, is_pretrained};
+use training::run::layout::is_missing;
 use training::run::read_config;
 use transformer::weights::ModelFolder;
 
@@ -108,7 +109,7 @@ fn open(args: &TokenizeArgs) -> Result<Arc<Tokenizer>> {
     let pair = if is_pretrained(path) && (!of_model.exists() || is_whole()) {
         let model = PretrainedModel::open(path, &Languages::default())?;
         model.dataset.tokenizers
-    } else if is_pretrained(path) || !path.is_dir() {
+    } else if is_pretrained(path) || !path.is_dir() && !is_missing(path) {
         let expected = "needs the folder of a run, which has two tokenisers";
         reject("--side", args.side.map(name_of), expected)?;
         let file = if path.is_dir() { &of_model } else { path };

@@ -63,7 +63,7 @@ fn texts_survive_a_round_trip() {
             "",
             "--side source",
         ),
-        ("nowhere", "", "tokeniser nowhere: cannot be read"),
+        ("nowhere --side target", "", "nowhere: does not exist; name"),
         ("valid.source", "", "valid.source"),
         (".", "", "RUN ."),
         ("run --input nowhere", "", "--input nowhere"),
