@@ -96,6 +96,8 @@ fn only_what_an_export_wrote_is_replaced() {
     std::fs::write(folder.join("corpus"), "go").unwrap();
     std::fs::create_dir(folder.join("mine")).unwrap();
     std::fs::write(folder.join("mine/config.json"), "{}").unwrap();
+    let said = text(&output(folder, "export run --folder new").stderr);
+    assert_has(&said, &["a task of symbols has no tokeniser"]);
     run(folder, "export run --output run.safetensors");
     run(
         folder,

@@ -178,10 +178,11 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
     let written = write_folder(folder, layout, config, dataset, tokenizer.as_deref())?;
     let written = written.unwrap_or_default();
     output::result(&format!("{}: {}", folder.display(), written.join(", ")))?;
-    if let DataConfig::Text(text) = &config.data
-        && tokenizer.is_some()
-        && text.tokenizer.kind == TokenizerKind::Word
-    {
+    let DataConfig::Text(text) = &config.data else {
+        output::note("a task of symbols has no tokeniser, so the folder has none");
+        return Ok(());
+    };
+    if tokenizer.is_some() && text.tokenizer.kind == TokenizerKind::Word {
         let what = "the tokeniser is one of words: other programs that read the folder put a blank between all tokens of an output, beside punctuation, too";
         output::note(what);
     }
