@@ -15,13 +15,12 @@ use training::run::RunFolder;
 use training::setting::{Section, Setting};
 use transformer::weights::Layout;
 
-use super::train::{begin_with, fit_to, new_trainer, open_device, train};
+use super::train::{begin_with, fit_to, new_trainer, open_device, train, warn_of_warmup};
 use super::{dry_run, lengths};
 use crate::args::{SETTING, SettingArgs, assignment, named, needs, preset, recorded_path, reject};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
-use crate::number::{counted, grouped};
 use crate::terminal::{end_progress, output};
 
 /// Maximum number of tokens of a source or a target, unless a flag sets another maximum.
@@ -274,25 +273,11 @@ fn fit(args: &FitArgs, group: &Group) -> Result<Exit> {
     end_progress();
     let dataset = dataset?;
     fit_to(&mut config, dataset.as_ref(), group)?;
-    let optimization = &config.optimization;
-    let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
-    if warmup > 1 && 2 * warmup > steps {
-        let [shown, of] = [warmup, steps].map(grouped);
-        let rises = if warmup > steps {
-            format!(
-                "the whole run of {} and does not reach its peak, of --warmup {shown}",
-                counted(steps, "step")
-            )
-        } else {
-            format!("--warmup {shown} of {of} steps")
-        };
-        let is_other = args.preset.as_deref() != Some("tiny") && given.is_none();
-        let is_large = is_other && args.config.is_none() && dataset.batches_per_epoch().is_some();
-        let advice = if is_large { ", or --preset tiny" } else { "" };
-        output::warn(&format!(
-            "the learning rate rises for {rises}; try a smaller --warmup or more steps{advice}"
-        ));
-    }
+    let is_other = args.preset.as_deref() != Some("tiny") && given.is_none();
+    let is_large = is_other && args.config.is_none() && dataset.batches_per_epoch().is_some();
+    let more = if is_large { ", or --preset tiny" } else { "" };
+    let advice = format!("a smaller --warmup or more steps{more}");
+    warn_of_warmup(&config, 0, &advice);
     if args.dry_run {
         dry_run::run(&config, dataset.as_ref(), &device)?;
         return Ok(Exit::Success);

@@ -14,7 +14,7 @@ use training::run::{
 };
 
 use super::lengths;
-use super::train::{begin_with, fit_to, new_trainer, open_device, train};
+use super::train::{begin_with, fit_to, new_trainer, open_device, train, warn_of_warmup};
 use crate::args::{CorpusArgs, needs, reject, run_folder, whole_number};
 use crate::device::DeviceName;
 use crate::exit::Exit;
@@ -97,13 +97,8 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     fit_to(&mut config, dataset.as_ref(), group)?;
     lengths::at_end(&config, Some(dataset.as_ref()))?;
     let device = open_device(&config, group)?;
-    let folder = group.first_then_others(|| {
-        if group.is_first() {
-            RunFolder::open(&args.run)
-        } else {
-            Ok(RunFolder::follow(&args.run))
-        }
-    })?;
+    let open = || RunFolder::open(&args.run);
+    let folder = group.folder(group.is_first().then(open).transpose()?);
     let checkpoints = Checkpoints::of(&args.run);
     let wrong = |error| unusable(checkpoints.folder(), format!("cannot be read ({error})"));
     let is_new = checkpoints.is_new().map_err(wrong)?;
@@ -121,16 +116,17 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         let (step, files) = checkpoint::newest(&checkpoints)?;
         let end = checkpoint::read_state(&files)?.end_reason;
         let end = end.filter(|_| folder.ended_at() == Some(step));
-        check_steps(args, config.optimization.steps, step, end)?;
+        check_steps(args, &config, step, end)?;
         if let Some(warning) = warm_restart(&config, &earlier, step) {
             output::warn(&warning);
         }
-        (Some(files), None)
+        (Some((step, files)), None)
     };
     let dataset = dataset.as_ref();
     let mut trainer = new_trainer(&config, dataset, &device, folder, given, group)?;
-    if let Some(files) = &files {
+    if let Some((step, files)) = &files {
         trainer.resume(files)?;
+        warn_of_warmup(&config, *step, "more --steps");
         if args.steps.is_some() {
             trainer.go_on();
         }
@@ -143,15 +139,18 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
 /// step, unless `--steps` asks for more. `end` says why it has ended.
 fn check_steps(
     args: &ResumeArgs,
-    steps: usize,
+    config: &RunConfig,
     step: usize,
     end: Option<EndReason>,
 ) -> Result<(), UsageError> {
+    let steps = config.optimization.steps;
+    let past = ", past a target if evaluation.target in its config.json is raised";
+    let past = config.evaluation.target.map_or("", |_| past);
     let what = match end {
         None if step <= steps => return Ok(()),
         Some(_) if args.steps.is_some_and(|steps| steps > step) => return Ok(()),
         Some(end) if args.steps.is_none() => format!(
-            "has ended after step {step} ({end}); say with --steps how far it goes on, past a target if evaluation.target in its config.json is raised"
+            "has ended after step {step} ({end}); say with --steps how far it goes on{past}"
         ),
         _ => format!("is at step {step}, and --steps {steps} asks for no more"),
     };

@@ -17,7 +17,7 @@ use super::results::{report, say_what_next};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
-use crate::number::counted;
+use crate::number::{counted, grouped};
 use crate::terminal::{About, RunView, output};
 
 /// Opens the device of a run for this process of the group, and configures it for the precision of
@@ -58,6 +58,25 @@ pub(super) fn fit_to(
         output::warn(&warning);
     }
     Ok(())
+}
+
+/// Prints a warning if the learning rate rises for more than half of the steps after `step`. `advice`
+/// is what to try instead.
+pub(super) fn warn_of_warmup(config: &RunConfig, step: usize, advice: &str) {
+    let optimization = &config.optimization;
+    let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
+    if warmup <= 1 || 2 * warmup.saturating_sub(step) <= steps.saturating_sub(step) {
+        return;
+    }
+    let [shown, of] = [warmup, steps].map(grouped);
+    let rises = if warmup > steps {
+        let steps = counted(steps, "step");
+        format!("the whole run of {steps} and does not reach its peak, of --warmup {shown}")
+    } else {
+        format!("--warmup {shown} of {of} steps")
+    };
+    let what = format!("the learning rate rises for {rises}; try {advice}");
+    output::warn(&what);
 }
 
 /// Returns the pretrained model that training begins with; `None` for random parameters.

@@ -104,6 +104,8 @@ fn the_tiny_preset_is_not_advised_to_who_uses_it() {
     assert!(warning("--d-ff 8 --layers 1").contains("--preset tiny"));
     let line = format!("fit --steps 2 --preset tiny {flags} --run-dir run");
     run(folder, &line);
+    let resumed = text(&output(folder, "resume run --steps 3").stderr);
+    assert!(resumed.contains("rises for the whole run of 3 steps"));
     let again = output(folder, "fit --config run/config.json --run-dir again");
     assert!(!text(&again.stderr).contains("--preset"));
     let warning = warning("--preset tiny");

@@ -247,7 +247,7 @@ fn training_ends_when_patience_runs_out() {
     let file = folder.join("runs/copy-1/summary.json");
     let summary = json(&file);
     assert_eq!(summary["steps"], 8);
-    let ended = "has ended after step 8 (no better evaluation since step 2); say with --steps how far it goes on";
+    let ended = "has ended after step 8 (no better evaluation since step 2); say with --steps how far it goes on\n";
     fails(&output(folder, "resume runs/copy-1"), 2, &[ended]);
     // Without its summary, the run looks as if it was killed after the last checkpoint. When it is
     // resumed, it ends at the same step as before.
