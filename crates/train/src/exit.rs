@@ -17,7 +17,7 @@ pub enum Exit {
     Failure = 1,
     /// Wrong usage: a flag, a setting or an input that you can correct
     Usage = 2,
-    /// Not finite: the loss or a parameter in training, or the outputs of a model
+    /// Not finite: the loss, its gradient norm or a parameter in training, or the outputs of a model
     Diverged = 3,
     /// A run was stopped by SIGHUP: its terminal was closed
     HungUp = 129,

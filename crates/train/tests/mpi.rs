@@ -319,7 +319,7 @@ fn errors_are_printed_once() {
         (
             format!("{SMALL} --steps 50 --learning-rate 1e30 --run-dir nan"),
             3,
-            "the loss is NaN at step 2",
+            "the loss is not finite at step 2",
         ),
     ] {
         let output = mpirun(path, 2, TRANSPORTS[0], &flags).output().unwrap();

@@ -191,7 +191,7 @@ pub fn unwritable(path: &Path, error: io::Error, usage: UsageError) -> anyhow::E
 #[error("{what}: {advice}")]
 #[doc(hidden)]
 pub struct DivergedError {
-    /// What happened, such as `the loss is NaN at step 12`.
+    /// What happened, such as `the loss is not finite at step 12`.
     pub what: String,
     /// Advice to the user.
     pub advice: String,

@@ -43,9 +43,11 @@ impl Trainer<'_> {
             let is_finite = metrics.skipped || metrics.gradient_norm.is_finite();
             if !metrics.loss.is_finite() || !is_finite {
                 self.folder.flush()?;
+                let (loss, norm) = (metrics.loss, metrics.gradient_norm);
+                let cause = ["loss", "gradient norm"][usize::from(loss.is_finite())];
                 let what = format!(
-                    "the loss is {} at step {}, with learning rate {:.3e} and gradient norm {}",
-                    metrics.loss, metrics.step, metrics.learning_rate, metrics.gradient_norm,
+                    "the {cause} is not finite at step {}, with learning rate {:.3e}, loss {loss:.3e} and gradient norm {norm:.3e}",
+                    metrics.step, metrics.learning_rate
                 );
                 return Err(self.diverged(what));
             }
