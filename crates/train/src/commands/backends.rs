@@ -7,7 +7,8 @@ use crate::device::Backend;
 use crate::terminal::output;
 
 /// Prints a line for each backend, which says whether the backend is in this build and whether it
-/// is the default. Then prints which vector instructions flex uses and which ones the CPU has.
+/// is the default. Then prints which vector instructions flex uses, which ones the CPU has, and
+/// whether those in use can multiply bfloat16 numbers.
 ///
 /// # Errors
 ///
@@ -28,7 +29,9 @@ pub(super) fn run() -> Result<()> {
         output::result(&format!("{name:<8} {hardware:<27} {state}"))?;
     }
     let (level, levels) = (fused::simd_level(), fused::simd_levels().join(", "));
+    let has_bf16 = fused::has_bf16_instructions();
+    let bf16 = if has_bf16 { "yes" } else { "no" };
     output::result(&format!(
-        "vector instructions of flex: {level}; this CPU has {levels}"
+        "vector instructions of flex: {level}; bf16 instructions: {bf16}; this CPU has {levels}"
     ))
 }
