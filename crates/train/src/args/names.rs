@@ -8,8 +8,8 @@ use super::parse::{assignment, named};
 /// Flags about the names of tensors in a file.
 #[derive(Clone, Debug, Default, Args)]
 pub struct NameArgs {
-    /// Layout of the file [default: that of its config.json (import only), else recognised by the
-    /// names of its tensors]
+    /// Layout of the file [default: recognised by the names of its tensors; `import` takes that of
+    /// its config.json first]
     #[arg(long, value_parser = named::<Layout>())]
     pub layout: Option<Layout>,
     /// Entry of the checkpoint to read, needed if several entries hold weights and none of them is

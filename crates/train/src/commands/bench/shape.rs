@@ -78,7 +78,7 @@ pub struct BenchArgs {
     /// Measure every backend of this build
     #[arg(long, conflicts_with = "backend")]
     pub all: bool,
-    /// Print one JSON object per line, with the time of each kind of operation
+    /// Print one JSON object per line, for --what train with the time of each kind of operation
     #[arg(long)]
     pub json: bool,
 }
