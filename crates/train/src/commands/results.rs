@@ -84,7 +84,8 @@ fn draw_attention(finished: &Finished) -> Result<()> {
         return Ok(());
     };
     let folder = finished.folder.path();
-    let run = RunData::summary(folder)?.name;
+    let name = RunData::summary(folder)?.name;
+    let run = format!("{name}, step {}", finished.model_step);
     let all = attention_maps(&finished.model.valid(), dataset, &source, &run)?;
     if let Err(error) = check_size(&all) {
         output::note(&format!("no attention maps: {}", describe_usage(&error)));
