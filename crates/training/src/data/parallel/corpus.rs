@@ -246,9 +246,9 @@ impl Pairs {
 fn different_lengths(source: &mut Lines, target: &mut Lines) -> Result<UsageError, UsageError> {
     let (n, other) = (source.count()?, target.count()?);
     let path = target.path.display();
-    let expected =
-        format!("has {n} lines, but {path} has {other}: line by line, they must be translations");
-    Ok(wrong(&source.path, expected))
+    let n = counted(n as usize, "line");
+    let what = format!("has {n}, but {path} has {other}: line by line they must be translations");
+    Ok(wrong(&source.path, what))
 }
 
 /// Splits a line of a table at its tab.

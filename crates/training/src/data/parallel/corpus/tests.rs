@@ -117,11 +117,15 @@ fn invalid_utf_8_is_rejected_or_replaced() {
 
 #[test]
 fn the_error_of_files_of_different_lengths_has_both() {
-    for (a, b, numbers) in [("1\n2\n3\n", "1\n", [3, 1]), ("1\n", "1\n2\n3\n4", [1, 4])] {
+    let [three, four] = ["1\n2\n3\n", "1\n2\n3\n4"];
+    for (a, b, numbers) in [
+        (three, "1\n", ["3 lines", "1"]),
+        ("1\n", four, ["1 line", "4"]),
+    ] {
         let (_folder, two) = corpus(&[("a", a.as_bytes()), ("b", b.as_bytes())]);
         let error = read(&two, false).unwrap_err();
         let [first, second] = numbers;
-        assert_has(&error, &[&format!("a: has {first} lines, but ")]);
+        assert_has(&error, &[&format!("a: has {first}, but ")]);
         assert_has(&error, &[&format!("b has {second}: ")]);
     }
 }
