@@ -108,10 +108,8 @@ pub struct DeviceName {
 impl From<Backend> for DeviceName {
     /// Returns the name of the backend's default device.
     fn from(backend: Backend) -> Self {
-        Self {
-            backend,
-            index: None,
-        }
+        let index = None;
+        Self { backend, index }
     }
 }
 
@@ -127,10 +125,8 @@ impl FromStr for DeviceName {
 
     fn from_str(text: &str) -> Result<Self, UsageError> {
         let wrong = |expected: String| UsageError::new("--backend", text, expected);
-        let (name, index) = match text.split_once(':') {
-            Some((name, index)) => (name, Some(index)),
-            None => (text, None),
-        };
+        let mut parts = text.splitn(2, ':');
+        let (name, index) = (parts.next().unwrap_or_default(), parts.next());
         let backend = Backend::from_str(name, false).map_err(|_| {
             let all = Backend::value_variants().iter().copied();
             wrong(format!("must be one of {}", names(all)))

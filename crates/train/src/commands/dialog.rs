@@ -68,11 +68,9 @@ fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<Con
         Ok(None) => Ok(ControlFlow::Continue(())),
         Err(error) => {
             output::error(&error.to_string());
-            if args.keep_going {
-                output::stream(&predictor.rejected(line.number, &error))
-            } else {
-                Ok(ControlFlow::Continue(()))
-            }
+            let kept = args.keep_going.then_some(line.number);
+            let rejected = kept.map(|number| predictor.rejected(number, &error));
+            output::stream(&rejected.unwrap_or_default())
         }
     }
 }

@@ -274,12 +274,9 @@ impl RunPlot {
         let values = points.map(|point| point.0);
         let first = values.clone().fold(f64::MAX, f64::min);
         let last = values.fold(0.0, f64::max);
+        let lengths = first - 0.5..last + 0.5;
         let (label, range, least) = match progress {
-            _ if self == Self::Lengths => (
-                "length of the source (symbols)",
-                first - 0.5..last + 0.5,
-                1.0,
-            ),
+            _ if self == Self::Lengths => ("length of the source (symbols)", lengths, 1.0),
             Progress::Steps => ("training step", 0.0..last.max(1.0), 1.0),
             Progress::Tokens => ("target tokens trained on", 0.0..last.max(1.0), 1.0),
             Progress::Seconds => ("training time (s)", 0.0..last.max(1e-3), 0.0),

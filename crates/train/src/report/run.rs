@@ -88,13 +88,11 @@ fn facts(run: &RunData, examples: Option<&Examined>) -> Vec<Fact> {
     let sequences = sequences.map(|count| format!("{} sequences", grouped(count)));
     for name in SCORES.split_whitespace() {
         let (split, field) = name.split_once('_').expect("a score has its split");
-        let Some(value) = run.metric(name) else {
+        // A good translation is rarely the same as its reference.
+        let is_shown = !run.is_of_texts() || field != "exact_match";
+        let Some(value) = run.metric(name).filter(|_| is_shown) else {
             continue;
         };
-        // A good translation is rarely the same as its reference.
-        if run.is_of_texts() && field == "exact_match" {
-            continue;
-        }
         let (split, detail) = match split {
             "test" => (split, sequences.clone()),
             _ => ("validation", None),

@@ -58,8 +58,7 @@ pub fn describe(
     let (d_model, heads, d_ff) = (model.d_model, model.n_heads, model.d_ff);
     let (activation, dropout) = (model.activation.name(), model.dropout);
     let tying = model.weight_tying.name();
-    let lora = config.optimization.lora.as_ref();
-    let of_which = lora.map(|lora| {
+    let of_which = config.optimization.lora.as_ref().map(|lora| {
         let (trained, rank) = (grouped(trained), lora.rank);
         format!("of which {trained} are trained, with rank {rank}")
     });
@@ -87,8 +86,7 @@ pub fn describe(
     let mut add = |name: &str, text: String| lines.push(format!("{name:<12}{text}"));
     let longest = dataset.limits().sequence();
     let batch = config.optimization.batch_size;
-    let batches = dataset.batches_per_epoch().map(|n| counted(n, "batch"));
-    let data = match batches {
+    let data = match dataset.batches_per_epoch().map(|n| counted(n, "batch")) {
         Some(batches) => format!("{batches} an epoch, sequences of up to {longest} tokens"),
         None => format!("new sequences of up to {longest} tokens in batches of {batch}"),
     };

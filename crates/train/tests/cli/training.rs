@@ -134,7 +134,7 @@ fn damaged_checkpoints_are_skipped() {
     assert_has(&notes, &["step-12", "step 8"]);
     std::fs::remove_dir_all(run.join("checkpoints/step-12")).unwrap();
     let missing = text(&output(&folder, "resume run").stderr);
-    let warning = "step-12 is missing; the newest one is of step 8";
+    let warning = "step-12 is missing; the newest undamaged one is of step 8";
     assert_has(&missing, &[warning]);
     assert!(everything(&run, 12) == whole);
     [4, 8, 12].into_iter().for_each(damage);

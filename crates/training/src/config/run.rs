@@ -128,10 +128,7 @@ impl RunConfig {
         let dataset = self.data.check()?;
         match &dataset {
             Some(dataset) => self.fit_to(dataset.as_ref())?,
-            None => {
-                self.check_settings()?;
-                self.check_layers()?;
-            }
+            None => self.check_settings().and_then(|()| self.check_layers())?,
         }
         Ok(dataset)
     }

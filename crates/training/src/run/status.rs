@@ -110,12 +110,12 @@ impl fmt::Display for EndReason {
             } => {
                 let shown = rounded(exact_match);
                 let shown = if shown < target { exact_match } else { shown };
-                let what = "target reached: exact match";
-                write!(f, "{what} {shown} >= {target} at step {step}")
+                write!(
+                    f,
+                    "target reached: exact match {shown} >= {target} at step {step}"
+                )
             }
-            Self::OutOfPatience { best } => {
-                write!(f, "no better evaluation since step {best}")
-            }
+            Self::OutOfPatience { best } => write!(f, "no better evaluation since step {best}"),
         }
     }
 }

@@ -181,14 +181,12 @@ fn make(
         let texts = chunk.into_iter().map(|pair| (pair.source, pair.target));
         let (sources, targets) = texts.unzip();
         let (sources, targets) = (source.encode_all(sources), target.encode_all(targets));
-        let counted = |ids: &Vec<u32>| source.count_unknown(ids, &mut unknown[0]);
-        sources.iter().for_each(counted);
-        let counted = |ids: &Vec<u32>| target.count_unknown(ids, &mut unknown[1]);
-        targets.iter().for_each(counted);
         let (mut ids, mut lengths) = (Vec::new(), Vec::new());
-        for (source, target) in sources.iter().zip(&targets) {
-            lengths.extend([source.len() as u32, target.len() as u32]);
-            ids.extend(source.iter().chain(target));
+        for (a, b) in sources.iter().zip(&targets) {
+            source.count_unknown(a, &mut unknown[0]);
+            target.count_unknown(b, &mut unknown[1]);
+            lengths.extend([a.len() as u32, b.len() as u32]);
+            ids.extend(a.iter().chain(b));
         }
         for ((file, hash), numbers) in files.iter_mut().zip(&mut hashes).zip([ids, lengths]) {
             let bytes: &[u8] = bytemuck::cast_slice(&numbers);

@@ -236,10 +236,8 @@ impl Dataset for ParallelDataset {
 
 pub(super) fn note_long(config: &TextConfig, overlong: Overlong, long: usize, pairs: &str) {
     if long > 0 {
-        let done = match overlong {
-            Overlong::Drop => "skipped",
-            Overlong::Cut => "truncated",
-        };
+        let is_cut = overlong == Overlong::Cut;
+        let done = if is_cut { "truncated" } else { "skipped" };
         let [source, target] = config.max_length.each();
         let tokens = counted(source, "token");
         let most = if source == target {

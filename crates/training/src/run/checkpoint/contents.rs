@@ -41,18 +41,15 @@ pub const STATE: &str = "state.json";
 /// whole](CheckpointError::may_be_whole).
 pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
     let (step, files, skipped) = checkpoints.newest(check_files)?;
+    let newest = format!("the newest undamaged one is of step {step}");
     for damaged in skipped {
-        notes::warn(&format!(
-            "{damaged}; the newest undamaged one is of step {step}"
-        ));
+        notes::warn(&format!("{damaged}; {newest}"));
     }
     let last = read_status(folder_of_run(checkpoints)).map_or(step, |it| it.step);
     let lost = checkpoints.path(last);
     if last > step && !lost.exists() {
         let lost = lost.display();
-        notes::warn(&format!(
-            "{lost} is missing; the newest one is of step {step}"
-        ));
+        notes::warn(&format!("{lost} is missing; {newest}"));
     }
     Ok((step, files))
 }
