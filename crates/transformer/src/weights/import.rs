@@ -355,6 +355,15 @@ pub(super) fn read(
     (family.fold)(&mut parameters, &mut others)?;
     let pieces = recognised.pieces();
     let shapes = shapes_of(&stacks)?;
+    let written = Stacks::of_metadata(file.metadata())?;
+    if let (Some(written), None) = (&written, options.weight_tying) {
+        // The metadata says which matrices the model does not share.
+        let own = written.clone().only(recognised.contents).shapes();
+        let mut own = own.into_keys().filter(|name| is_vocabulary(name));
+        if let Some(name) = own.find(|name| !pieces.contains_key(&name[..])) {
+            return Err(WeightsError::missing([name]));
+        }
+    }
     // The vocabulary matrices are read before the other parameters take memory: for a while, two
     // copies of the largest matrix may be in memory.
     let vocabulary = Vocabulary::read(file, &pieces, &shapes)?;
@@ -402,7 +411,6 @@ pub(super) fn read(
         }
     }
     stacks.validate().map_err(WeightsError::Config)?;
-    let written = Stacks::of_metadata(file.metadata())?;
     if let Some(written) = &written {
         warnings.extend(replaced(&written.nearest(), &stacks.nearest()));
     } else if !is_described {
