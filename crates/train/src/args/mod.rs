@@ -27,5 +27,5 @@ pub use parse::{
     whole_within,
 };
 pub use search::{check_generation, usual_batch_size};
-pub use settings::{CorpusArgs, SettingArgs, TaskArgs, WeightArgs, follows};
+pub use settings::{CorpusArgs, SettingArgs, TaskArgs, WeightArgs, implied};
 pub use trained::TrainedArgs;

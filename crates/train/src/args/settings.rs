@@ -55,12 +55,14 @@ fn is_corpus(setting: &Setting) -> bool {
     sections.concat().contains(&setting) && setting.key() != TrainSettings::fields.key()
 }
 
-/// Returns whether the flag of another setting in `given` sets the setting at `path` to `value`, too.
-pub fn follows(path: &str, value: &Value, given: &Settings) -> bool {
-    ALSO.iter().any(|(flag, also, theirs)| {
-        let given = given.get(*flag).filter(|_| *also == path);
-        given.is_some_and(|given| theirs.map_or(given == value, |text| shown(value) == *text))
-    })
+/// Returns the settings that the flags of the settings in `given` set besides their own.
+pub fn implied(given: &Settings) -> Settings {
+    let implied = ALSO.iter().filter_map(|(flag, also, theirs)| {
+        let given = given.get(*flag)?.clone();
+        let value = theirs.map_or(given, |text| text.parse().expect("it is JSON"));
+        Some(((*also).into(), value))
+    });
+    implied.collect()
 }
 
 /// The flags that are given, in the order of the settings, each with its value.

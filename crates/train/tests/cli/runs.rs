@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::task::train_copy;
+use super::task::{SIZE, train_copy};
 use super::*;
 
 /// Checks that seconds of training do not decrease from line to line, and that all rates are
@@ -186,6 +186,27 @@ fn runs_are_listed_and_compared() {
     let compared = &json_lines(folder, "compare --json runs/a-10 runs/a-2 runs/a-3")[0];
     assert_eq!(compared["groups"][0]["runs"], json!(["a-10", "a-2"]));
     assert_eq!(compared["groups"][1]["runs"], json!(["a-3"]));
+}
+
+#[test]
+fn what_makes_runs_differ_is_shown() {
+    let folder = &Folder::new();
+    let differ = |runs: &str| {
+        let compared = &json_lines(folder, &format!("compare --json {runs}"))[0];
+        let settings = compared["settings"].as_array().unwrap().iter();
+        Vec::from_iter(settings.map(|it| format!("{} {}", it["path"], it["values"])))
+    };
+    // One flag sets the depth of both stacks.
+    train_copy(folder, "even", "--warmup 4");
+    train_copy(folder, "odd", "--warmup 4 --set model.n_decoder_layers=2");
+    assert_eq!(differ("even odd"), ["\"model.n_decoder_layers\" [1,2]"]);
+    // The learning rate of earlier steps was that of a shorter run.
+    train_copy(folder, "linear", "--warmup 4 --schedule linear --seed 1");
+    run(folder, "resume linear --steps 15");
+    let longer = format!("fit {SIZE} --steps 15 --warmup 4 --schedule linear --run-dir longer");
+    run(folder, &longer);
+    let earlier = "\"earlier_steps\" [null,[12]]";
+    assert_eq!(differ("longer linear"), [earlier, "\"seed\" [0,1]"]);
 }
 
 #[test]

@@ -12,7 +12,9 @@ use super::state::Best;
 use super::{Environment, Lengths, RunStatus, latest};
 use super::{read_config_json, read_environments, read_lengths, read_status};
 use crate::config::BestBy;
-use crate::config::differences::{NearestPreset, Settings, differing, nearest_preset, settings};
+use crate::config::differences::{
+    NearestPreset, Settings, differing, flat, nearest_preset, settings,
+};
 use crate::config::file::OF_HUGGING_FACE;
 use crate::data::parallel::{TrainSettings, ValidSettings};
 use crate::error::UsageError;
@@ -220,6 +222,17 @@ fn compared_settings(config: &Value, status: &RunStatus) -> Settings {
     let mut found = settings(config);
     let origin = status.began_with.iter();
     found.extend(origin.map(|model| (ORIGIN_HASH.into(), model.sha256.clone().into())));
+    // A schedule that ends at the last step has been another one.
+    let kind = &config["optimization"]["schedule"]["kind"];
+    if !status.earlier_steps.is_empty() && *kind != "noam" {
+        found.insert("earlier_steps".into(), status.earlier_steps.clone().into());
+    }
+    // How the outputs of a pretrained model are searched follows from its folder.
+    let search = &config["data"]["pretrained"]["search"];
+    if search.is_object() {
+        let search = flat(search).into_iter();
+        found.extend(search.map(|(path, value)| (format!("data.pretrained.search.{path}"), value)));
+    }
     if let Value::Array(hashes) = &config["data"]["data"] {
         let paths = ["data.train.", "data.valid.", "data.cache"];
         found.retain(|path, _| !paths.iter().any(|begin| path.starts_with(begin)));

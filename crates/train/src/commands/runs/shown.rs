@@ -6,7 +6,7 @@ use training::config::setting_at;
 use training::setting::shown;
 
 use crate::args::flags::fit_flag_of;
-use crate::args::follows;
+use crate::args::implied;
 
 /// Maximum width of a name, a heading or a value of a setting, in terminal columns. Three of them fit
 /// beside the names of metrics in a terminal of 80 columns.
@@ -23,11 +23,18 @@ pub(super) fn shortened(text: &str) -> String {
     format!("{begin}…{end}")
 }
 
-/// Returns the settings that the user has chosen: those that differ from the preset, and do not
-/// follow from the flag of another one.
+/// Returns the settings that the user has chosen: those that differ from the preset, and from what
+/// the flags of others set.
 pub(super) fn chosen(nearest: &NearestPreset) -> Settings {
     let mut chosen = nearest.changed.clone();
-    chosen.retain(|path, value| !follows(path, value, &nearest.changed));
+    for (path, implied) in implied(&nearest.changed) {
+        let own = chosen.remove(&path);
+        let own = own.or_else(|| nearest.preset.get(&path).cloned());
+        let own = own.unwrap_or(Value::Null);
+        if own != implied {
+            chosen.insert(path, own);
+        }
+    }
     chosen
 }
 
