@@ -26,8 +26,8 @@ const WORDS: &str = r"\w+| *[^\w ] *| {2,}";
 /// Returns whether a tokeniser is of the kind `word`, trained here, such as that of an exported folder.
 pub(super) fn is_of_words(inner: &Inner) -> bool {
     let parts = inner.get_pre_tokenizer();
-    let is_ours =
-        |parts| matches!(parts, &PreTokenizerWrapper::Split(ref split) if *split == words());
+    let words = PreTokenizerWrapper::Split(words());
+    let is_ours = |parts: &PreTokenizerWrapper| *parts == words;
     matches!(inner.get_model(), ModelWrapper::WordLevel(_)) && parts.is_some_and(is_ours)
 }
 
