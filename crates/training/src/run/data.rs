@@ -227,12 +227,15 @@ fn compared_settings(config: &Value, status: &RunStatus) -> Settings {
     if !status.earlier_steps.is_empty() && *kind != "noam" {
         found.insert("earlier_steps".into(), status.earlier_steps.clone().into());
     }
-    // How the outputs of a pretrained model are searched follows from its folder.
-    let search = &config["data"]["pretrained"]["search"];
-    if search.is_object() {
-        let search = flat(search).into_iter();
-        found.extend(search.map(|(path, value)| (format!("data.pretrained.search.{path}"), value)));
-    }
+    // What follows from files that were read: the search of a pretrained model, and tokenisers.
+    let tokenizer = &config["data"]["tokenizer"];
+    let is_read = !tokenizer["source_file"].is_null() || !tokenizer["target_file"].is_null();
+    let follows = |path: &str| match path {
+        "data.tokenizer_sha256" => is_read,
+        _ => path.starts_with("data.pretrained.search."),
+    };
+    let all = flat(config).into_iter();
+    found.extend(all.filter(|(path, value)| follows(path) && !value.is_null()));
     if let Value::Array(hashes) = &config["data"]["data"] {
         let paths = ["data.train.", "data.valid.", "data.cache"];
         found.retain(|path, _| !paths.iter().any(|begin| path.starts_with(begin)));

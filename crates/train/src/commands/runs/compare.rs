@@ -137,8 +137,7 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
         let mut chosen = chosen.iter();
         *path == TASK.path
             || DATA_HASHES.contains(path)
-            || setting_at(path).is_none()
-            || path.starts_with("data.pretrained.search.")
+            || setting_at(path).is_none_or(|it| it.is_derived)
             || chosen.any(|chosen| chosen.as_ref().is_none_or(|it| it.contains_key(*path)))
     };
     let setting = |path, flag, values| Setting { path, flag, values };

@@ -19,10 +19,6 @@ use super::config::{Normalization, TokenizerConfig, TokenizerKind};
 /// Number of special tokens: padding, begin, end and unknown.
 pub(super) const SPECIAL: usize = 4;
 
-/// The tokens of the kind `word`. Punctuation keeps the blanks beside it, so that only the blank between
-/// two words is removed, which `Tokenizer::decode` puts back.
-const WORDS: &str = r"\w+| *[^\w ] *| {2,}";
-
 /// Returns whether a tokeniser is of the kind `word`, trained here, such as that of an exported folder.
 pub(super) fn is_of_words(inner: &Inner) -> bool {
     let parts = inner.get_pre_tokenizer();
@@ -31,8 +27,10 @@ pub(super) fn is_of_words(inner: &Inner) -> bool {
     matches!(inner.get_model(), ModelWrapper::WordLevel(_)) && parts.is_some_and(is_ours)
 }
 
+/// Returns what splits texts into words and punctuation. Punctuation keeps the blanks beside it, so that
+/// only the blank between two words is removed, which `Tokenizer::decode` puts back.
 fn words() -> Split {
-    let tokens = SplitPattern::Regex(WORDS.into());
+    let tokens = SplitPattern::Regex(r"\w+| *[^\w ] *| {2,}".into());
     Split::new(tokens, SplitDelimiterBehavior::Removed, true).expect("the pattern is valid")
 }
 
