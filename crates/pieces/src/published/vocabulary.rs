@@ -169,7 +169,7 @@ pub(super) fn packed(folder: &Path) -> Result<Option<(Vec<u8>, PieceTokenizer)>,
     Ok(Some((bytes, tokenizer)))
 }
 
-/// Returns the names and contents of the files that [`packed`](super::packed()) has read; `None` if
+/// Returns the names and contents of the files that [`tokenizer_of`](super::tokenizer_of) has read; `None` if
 /// `json` is not what it returned for Marian or M2M100. `language`, a token such as `__en__`, replaces
 /// the language of sources.
 pub fn unpacked(json: &[u8], language: Option<&str>) -> Option<Vec<(&'static str, Vec<u8>)>> {
@@ -243,7 +243,7 @@ impl Vocabulary {
 }
 
 impl PieceTokenizer {
-    /// Reads the content that [`packed`](super::packed) returned for Marian and M2M100; `None` if it
+    /// Reads the content that [`tokenizer_of`](super::tokenizer_of) returned for Marian and M2M100; `None` if it
     /// is the content of another file.
     ///
     /// # Errors
