@@ -742,19 +742,19 @@ fn huge_pickles_are_rejected_before_they_are_read() {
     assert!(error.contains("more than 2000000 operations"), "{error}");
 }
 
-/// `torch.save({"w": torch._neg_view(x)})`, up to the sign of the view.
 #[test]
 #[cfg(feature = "pytorch")]
-fn negated_views_are_rejected() {
-    let view = |sign: u8| {
-        let metadata = [&b"}X\x03\0\0\0negq\x01"[..], &[sign], b"s."].concat();
-        let file = write(&[&[0x80, 2][..], &metadata].concat());
-        WeightsFile::open(file.path()).map_err(|error| error.without_path().to_string())
-    };
-    let [negated, not] = [0x88, 0x89].map(view);
-    let error = negated.expect_err("it is negated");
-    assert!(error.contains("resolve_neg"), "{error}");
-    assert!(not.is_ok());
+fn negated_views_keep_their_sign() {
+    let open = |name: &str| WeightsFile::open(path(name));
+    let file = open("negated.pt").unwrap();
+    let read = |name: &str| file.read(name).unwrap().iter::<f32>().collect::<Vec<_>>();
+    assert_eq!(read("model.a"), [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]);
+    assert_eq!(read("model.b.c"), [-1.0, -4.0, -2.0, -5.0, -3.0, -6.0]);
+    assert_eq!(read("model.d"), [-1.0, -2.0, -3.0, -4.0, -5.0, -6.0]);
+    assert_eq!(read("model.e"), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let error = open("ambiguous.pt").unwrap_err().to_string();
+    let expected = "its tensor a is a negated view, which cannot be told from others of this key";
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
-//! Checks a checkpoint's pickle before it is read: its size, and that no tensor is a negated view.
+//! Checks a checkpoint's pickle before it is read: its size, and which tensors are negated views.
 //!
 //! The check scans the operations of the pickle and builds no objects.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -26,13 +27,14 @@ const TRUE: u8 = 0x88;
 /// Magic number that is pickled at the beginning of a legacy checkpoint, in little-endian order.
 const LEGACY: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
 
-/// Checks the pickles of a checkpoint.
+/// Checks the pickles of a checkpoint. Returns the keys of tensors that are negated views, such as the
+/// imaginary part of a conjugate: their elements in the file have the sign before the negation.
 ///
 /// # Errors
 ///
-/// The file cannot be read, its archive is damaged or has no pickle, its pickles are truncated or
-/// exceed `MAX_OPERATIONS`, `MAX_BYTES` or `MAX_ARGUMENT`, or a tensor is a negated view.
-pub(super) fn check_file(path: &Path) -> Result<(), WeightsError> {
+/// The file cannot be read, its archive is damaged or has no pickle, or its pickles are truncated or
+/// exceed `MAX_OPERATIONS`, `MAX_BYTES` or `MAX_ARGUMENT`.
+pub(super) fn check_file(path: &Path) -> Result<Vec<String>, WeightsError> {
     let wrong = |what: String| WeightsError::PyTorch(what);
     let io = |error: std::io::Error| wrong(error.to_string());
     let mut file = BufReader::new(File::open(path).map_err(io)?);
@@ -47,7 +49,7 @@ pub(super) fn check_file(path: &Path) -> Result<(), WeightsError> {
         for _ in 0..if is_legacy { 5 } else { 1 } {
             scan.pickle().map_err(wrong)?;
         }
-        return Ok(());
+        return Ok(scan.negated);
     }
     let mut archive = ZipArchive::new(file).map_err(|error| wrong(error.to_string()))?;
     let names = archive.file_names().filter_map(Result::ok);
@@ -56,14 +58,16 @@ pub(super) fn check_file(path: &Path) -> Result<(), WeightsError> {
     if names.is_empty() {
         return Err(wrong("its archive has no data.pkl".into()));
     }
+    let mut negated = Vec::new();
     for name in names {
         let entry = archive.by_name(&name);
         let entry = entry.map_err(|error| wrong(error.to_string()))?;
-        Scan::new(&mut BufReader::new(entry))
-            .pickle()
-            .map_err(wrong)?;
+        let mut entry = BufReader::new(entry);
+        let mut scan = Scan::new(&mut entry);
+        scan.pickle().map_err(wrong)?;
+        negated.append(&mut scan.negated);
     }
-    Ok(())
+    Ok(negated)
 }
 
 /// A scanner of pickles, which counts operations and bytes.
@@ -71,6 +75,11 @@ struct Scan<'a, R> {
     from: &'a mut R,
     bytes: u64,
     operations: u64,
+    /// The strings that are memoised, by their places, and the number of memoised objects.
+    memo: HashMap<u64, String>,
+    memoised: u64,
+    /// Keys of tensors that are negated views.
+    negated: Vec<String>,
 }
 
 impl<'a, R: BufRead> Scan<'a, R> {
@@ -79,13 +88,19 @@ impl<'a, R: BufRead> Scan<'a, R> {
             from,
             bytes: 0,
             operations: 0,
+            memo: HashMap::new(),
+            memoised: 0,
+            negated: Vec::new(),
         }
     }
 
     fn pickle(&mut self) -> Result<(), String> {
-        // PyTorch saves a negated view, such as the imaginary part of a conjugate, as the elements
-        // before the negation and `{"neg": True}`, which `PytorchReader` ignores.
-        let mut is_neg = false;
+        // PyTorch saves a negated view as the elements before the negation and `{"neg": True}`, which
+        // `PytorchReader` ignores. The arguments of a tensor begin with those of its storage, so that
+        // two marks follow its key.
+        let (mut last, mut key) = (String::new(), String::new());
+        let (mut is_string, mut is_mark) = (false, false);
+        (self.memoised, self.memo) = (0, HashMap::new());
         loop {
             self.operations += 1;
             if self.operations > MAX_OPERATIONS {
@@ -94,21 +109,43 @@ impl<'a, R: BufRead> Scan<'a, R> {
                 ));
             }
             let operation = self.byte()?;
-            if is_neg && operation == TRUE {
-                return Err("one of its tensors is a negated view, whose sign is not in its elements: save its resolve_neg()".into());
+            if is_string && last == "neg" && operation == TRUE {
+                self.negated.push(key.clone());
             }
-            is_neg &= matches!(operation, b'q' | b'r' | 0x94);
+            if operation == b'(' && is_mark {
+                key.clone_from(&last);
+            }
+            is_mark = operation == b'(';
+            let place = match operation {
+                b'q' | b'h' => Some(self.length::<1>()?),
+                b'r' | b'j' => Some(self.length::<4>()?),
+                0x94 => Some(self.memoised),
+                _ => None,
+            };
+            if let Some(place) = place {
+                if matches!(operation, b'h' | b'j') {
+                    let known = self.memo.get(&place);
+                    is_string = known.is_some();
+                    last = known.cloned().unwrap_or(last);
+                } else {
+                    self.memoised += 1;
+                    let known = is_string.then(|| last.clone());
+                    self.memo.extend(known.map(|known| (place, known)));
+                }
+                continue;
+            }
+            is_string = matches!(operation, b'X' | 0x8c);
             match operation {
                 b'.' => return Ok(()),
                 // Operations with an argument of one, two, four or eight bytes.
-                b'K' | b'h' | b'q' | 0x80 | 0x82 => self.skip(1)?,
+                b'K' | 0x80 | 0x82 => self.skip(1)?,
                 b'M' | 0x83 => self.skip(2)?,
-                b'J' | b'j' | b'r' | 0x84 => self.skip(4)?,
+                b'J' | 0x84 => self.skip(4)?,
                 b'G' | 0x95 => self.skip(8)?,
                 // Operations with an argument that is preceded by its length, which has one, four
                 // or eight bytes.
-                b'X' => is_neg = self.counted::<4>()? == *b"neg",
-                0x8c => is_neg = self.counted::<1>()? == *b"neg",
+                b'X' => last = self.text::<4>()?,
+                0x8c => last = self.text::<1>()?,
                 b'U' | b'C' | 0x8a => self.skip_counted::<1>()?,
                 b'T' | b'B' | 0x8b => self.skip_counted::<4>()?,
                 0x8d | 0x8e | 0x96 => self.skip_counted::<8>()?,
@@ -173,15 +210,16 @@ impl<'a, R: BufRead> Scan<'a, R> {
         self.skip(length)
     }
 
-    /// Returns an argument of three bytes that is preceded by its length, an integer of `N` bytes.
-    /// Skips an argument of another length, and returns zeros.
-    fn counted<const N: usize>(&mut self) -> Result<[u8; 3], String> {
-        let mut text = [0; 3];
-        match self.length::<N>()? {
-            3 => self.raw(&mut text)?,
-            length => self.skip(length)?,
+    /// Returns a text that is preceded by its length, an integer of `N` bytes.
+    fn text<const N: usize>(&mut self) -> Result<String, String> {
+        let length = self.length::<N>()?;
+        self.count(length)?;
+        let mut text = Vec::new();
+        let read = self.from.take(length).read_to_end(&mut text);
+        match read {
+            Ok(read) if read as u64 == length => Ok(String::from_utf8_lossy(&text).into_owned()),
+            _ => Err("its pickle is truncated".into()),
         }
-        Ok(text)
     }
 
     /// Skips an argument that ends with a newline.

@@ -17,6 +17,8 @@ use super::pickle;
 #[derive(Debug)]
 pub(super) struct PyTorchFile {
     tensors: HashMap<String, Tensor>,
+    /// Names of negated views, whose elements have the other sign in the file.
+    negated: BTreeSet<String>,
 }
 
 type Opened = (
@@ -30,7 +32,7 @@ impl PyTorchFile {
     /// Opens a checkpoint of `bytes` bytes and reads its pickle.
     pub fn open(path: &Path, bytes: u64) -> Result<Opened, WeightsError> {
         let wrong = |error: pytorch_reader::PytorchError| WeightsError::PyTorch(error.to_string());
-        pickle::check_file(path)?;
+        let keys = pickle::check_file(path)?;
         let reader = PytorchReader::new(path).map_err(wrong)?;
         let root = PytorchReader::read_pickle_data(path, None).map_err(wrong)?;
         let format = match reader.metadata().format_type {
@@ -45,6 +47,7 @@ impl PyTorchFile {
             let what = "two of its tensors have the same name".into();
             return Err(WeightsError::PyTorch(what));
         }
+        let negated = negated(keys, &tensors)?;
         // The elements of a tensor that `Tensor.expand` returned share memory, so a small file can
         // describe tensors that would exhaust the memory. All tensors together may therefore have
         // at most 16 times the size of the file.
@@ -68,14 +71,40 @@ impl PyTorchFile {
             (name.clone(), info)
         };
         let infos = tensors.iter().map(info).collect();
-        Ok((Self { tensors }, format, infos, objects.foreign))
+        Ok((Self { tensors, negated }, format, infos, objects.foreign))
     }
 
     /// Reads the bytes of a tensor, which must be in the file.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
-        let bytes = self.tensors[name].read();
-        bytes.map_err(|error| WeightsError::PyTorch(error.to_string()))
+        let tensor = &self.tensors[name];
+        let bytes = tensor.read();
+        let mut bytes = bytes.map_err(|error| WeightsError::PyTorch(error.to_string()))?;
+        if self.negated.contains(name) {
+            // The sign is the highest bit of the last byte.
+            for element in bytes.chunks_mut(tensor.dtype().size()) {
+                element[element.len() - 1] ^= 0x80;
+            }
+        }
+        Ok(bytes)
     }
+}
+
+/// Returns the names of the negated views, given their keys in the dictionaries that hold them.
+fn negated(
+    keys: Vec<String>,
+    tensors: &HashMap<String, Tensor>,
+) -> Result<BTreeSet<String>, WeightsError> {
+    let name = |key: String| {
+        let has_key = |name: &&String| **name == key || name.ends_with(&format!(".{key}"));
+        let mut found = tensors.keys().filter(has_key);
+        match (found.next(), found.next()) {
+            (Some(name), None) => Ok(name.clone()),
+            _ => Err(WeightsError::PyTorch(format!(
+                "its tensor {key} is a negated view, which cannot be told from others of this key: save its resolve_neg()"
+            ))),
+        }
+    };
+    keys.into_iter().map(name).collect()
 }
 
 /// Returns the keys of the outermost dictionary whose values are dictionaries.
