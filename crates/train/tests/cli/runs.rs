@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::task::{SIZE, train_copy};
+use super::task::train_copy;
 use super::*;
 
 /// Checks that seconds of training do not decrease from line to line, and that all rates are
@@ -200,13 +200,6 @@ fn what_makes_runs_differ_is_shown() {
     train_copy(folder, "even", "--warmup 4");
     train_copy(folder, "odd", "--warmup 4 --set model.n_decoder_layers=2");
     assert_eq!(differ("even odd"), ["\"model.n_decoder_layers\" [1,2]"]);
-    // The learning rate of earlier steps was that of a shorter run.
-    train_copy(folder, "linear", "--warmup 4 --schedule linear --seed 1");
-    run(folder, "resume linear --steps 15");
-    let longer = format!("fit {SIZE} --steps 15 --warmup 4 --schedule linear --run-dir longer");
-    run(folder, &longer);
-    let earlier = "\"earlier_steps\" [null,[12]]";
-    assert_eq!(differ("longer linear"), [earlier, "\"seed\" [0,1]"]);
 }
 
 #[test]

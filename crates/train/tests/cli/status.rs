@@ -31,7 +31,6 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
         steps: 12,
         reason: Some("all 12 steps taken".into()),
         began_with: None,
-        earlier_steps: Vec::new(),
     };
     assert_eq!(status(&run), expected);
     let file: Value = json(&run.join("status.json"));

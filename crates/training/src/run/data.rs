@@ -222,11 +222,6 @@ fn compared_settings(config: &Value, status: &RunStatus) -> Settings {
     let mut found = settings(config);
     let origin = status.began_with.iter();
     found.extend(origin.map(|model| (ORIGIN_HASH.into(), model.sha256.clone().into())));
-    // A schedule that ends at the last step has been another one.
-    let kind = &config["optimization"]["schedule"]["kind"];
-    if !status.earlier_steps.is_empty() && *kind != "noam" {
-        found.insert("earlier_steps".into(), status.earlier_steps.clone().into());
-    }
     // What follows from files that were read: the search of a pretrained model, and tokenisers.
     let tokenizer = &config["data"]["tokenizer"];
     let is_read = !tokenizer["source_file"].is_null() || !tokenizer["target_file"].is_null();

@@ -61,9 +61,6 @@ pub struct RunStatus {
     /// The model that the run began with; `None` for random parameters, drawn with the seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub began_with: Option<Origin>,
-    /// Total numbers of steps before `resume --steps`, for which steps were taken.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub earlier_steps: Vec<usize>,
 }
 
 /// A model that a run began with.
@@ -196,20 +193,13 @@ impl StatusWriter {
 
     /// Records that the run is running, after `step` of `steps` steps.
     pub(super) fn begin(&mut self, step: usize, steps: usize) -> Result<()> {
-        let before = read_json::<RunStatus>(&self.folder.path().join(STATUS)).ok();
-        let mut earlier_steps = Vec::new();
-        if let Some(before) = &before {
-            earlier_steps.clone_from(&before.earlier_steps);
-            let is_moved = before.step > 0 && before.steps != steps;
-            earlier_steps.extend(is_moved.then_some(before.steps));
-        }
+        let before = read_json::<RunStatus>(&self.folder.path().join(STATUS));
         self.current = Some(RunStatus {
             status: Status::Running,
             step,
             steps,
             reason: None,
-            began_with: before.and_then(|before| before.began_with),
-            earlier_steps,
+            began_with: before.ok().and_then(|before| before.began_with),
         });
         self.change(|_| ())
     }

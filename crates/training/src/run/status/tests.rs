@@ -61,7 +61,6 @@ fn the_first_end_of_a_run_counts() {
         steps: 9,
         reason: Some("stopped by SIGINT".into()),
         began_with: None,
-        earlier_steps: Vec::new(),
     };
     assert_eq!(read, stopped);
     record_stop(folder, "SIGTERM").unwrap();
