@@ -190,16 +190,13 @@ fn runs_are_listed_and_compared() {
 
 #[test]
 fn what_makes_runs_differ_is_shown() {
-    let folder = &Folder::new();
-    let differ = |runs: &str| {
-        let compared = &json_lines(folder, &format!("compare --json {runs}"))[0];
-        let settings = compared["settings"].as_array().unwrap().iter();
-        Vec::from_iter(settings.map(|it| format!("{} {}", it["path"], it["values"])))
-    };
     // One flag sets the depth of both stacks.
+    let folder = &Folder::new();
     train_copy(folder, "even", "--warmup 4");
     train_copy(folder, "odd", "--warmup 4 --set model.n_decoder_layers=2");
-    assert_eq!(differ("even odd"), ["\"model.n_decoder_layers\" [1,2]"]);
+    let settings = &json_lines(folder, "compare --json even odd")[0]["settings"];
+    let depth = json!({"path": "model.n_decoder_layers", "flag": null, "values": [1, 2]});
+    assert_eq!(*settings, json!([depth]));
 }
 
 #[test]

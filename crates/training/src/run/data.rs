@@ -222,15 +222,12 @@ fn compared_settings(config: &Value, status: &RunStatus) -> Settings {
     let mut found = settings(config);
     let origin = status.began_with.iter();
     found.extend(origin.map(|model| (ORIGIN_HASH.into(), model.sha256.clone().into())));
-    // What follows from files that were read: the search of a pretrained model, and tokenisers.
+    // What follows from files that were read: tokenisers, or the search of a pretrained model.
     let tokenizer = &config["data"]["tokenizer"];
     let is_read = !tokenizer["source_file"].is_null() || !tokenizer["target_file"].is_null();
-    let follows = |path: &str| match path {
-        "data.tokenizer_sha256" => is_read,
-        _ => path.starts_with("data.pretrained.search."),
-    };
+    let read = ["data.pretrained.search.", "data.tokenizer_sha256"][usize::from(is_read)];
     let all = flat(config).into_iter();
-    found.extend(all.filter(|(path, value)| follows(path) && !value.is_null()));
+    found.extend(all.filter(|(path, value)| path.starts_with(read) && !value.is_null()));
     if let Value::Array(hashes) = &config["data"]["data"] {
         let paths = ["data.train.", "data.valid.", "data.cache"];
         found.retain(|path, _| !paths.iter().any(|begin| path.starts_with(begin)));
