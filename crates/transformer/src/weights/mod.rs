@@ -86,6 +86,7 @@ mod sizes;
 mod stacks;
 mod tying;
 mod unique;
+mod unshown;
 
 pub use contents::Contents;
 pub use error::WeightsError;
