@@ -71,31 +71,42 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
         };
         id.ok_or_else(|| line.wrong(format!("{} {what}", quote(word))))
     };
-    if args.input.texts.is_empty() && args.input.input.as_os_str() == "-" && stdin().is_terminal() {
-        output::note("reads lines from the terminal until Ctrl-D");
-    }
-    for line in args.input.open()? {
-        let line = line.map_err(|error| match error {
-            Unreadable::Line(_, error) | Unreadable::Rest(error) => error,
-        })?;
+    let converted = |line: &Line| -> Result<String, UsageError> {
         let n = line.text.len();
-        let converted = if args.decode {
+        if args.decode {
             // The name of a token may contain white space other than a blank, so only blanks
             // separate names.
             let words = line.text.split(' ').filter(|word| !word.is_empty());
-            let found = words.map(|word| parsed(word, &line));
-            one_line(&tokenizer.decode(&found.collect::<Result<Vec<u32>, UsageError>>()?))
+            let found: Result<Vec<u32>, _> = words.map(|word| parsed(word, line)).collect();
+            Ok(one_line(&tokenizer.decode(&found?)))
         } else if n <= LONGEST {
             let found = tokenizer.encode(&line.text).into_iter();
             let name = |id: u32| names.get(id as usize).filter(|_| !args.ids);
             let words = found.map(|id| name(id).cloned().unwrap_or(id.to_string()));
-            words.collect::<Vec<_>>().join(" ")
+            Ok(words.collect::<Vec<_>>().join(" "))
         } else {
-            let what = format!("has {n} bytes, but a text may have {LONGEST}");
-            return Err(line.wrong(what).into());
+            Err(line.wrong(format!("has {n} bytes, but a text may have {LONGEST}")))
+        }
+    };
+    let is_stdin = args.input.texts.is_empty() && args.input.input.as_os_str() == "-";
+    let is_typed = is_stdin && stdin().is_terminal();
+    if is_typed {
+        output::note("reads lines from the terminal until Ctrl-D");
+    }
+    for line in args.input.open()? {
+        let converted = match line {
+            Ok(line) => converted(&line),
+            Err(Unreadable::Line(_, error)) => Err(error),
+            Err(Unreadable::Rest(error)) => return Err(error.into()),
         };
-        if output::stream(&(converted + "\n"))?.is_break() {
-            break;
+        match converted {
+            Ok(text) => {
+                if output::stream(&(text + "\n"))?.is_break() {
+                    break;
+                }
+            }
+            Err(error) if is_typed => output::error(&error.to_string()),
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(())

@@ -230,7 +230,9 @@ fn a_terminal_gets_the_control_characters_of_a_model_escaped() {
     let output = answer(folder, &arguments.join(" "), "1\n");
     assert_eq!(succeed(&output), "\u{1b}[2Jred\t\n");
     let mut terminal = Terminal::open(folder, &arguments, None);
-    terminal.send(&format!("1\n{CTRL_D}"));
+    // A wrong line does not end the session.
+    terminal.send(&format!("9\n1\n{CTRL_D}"));
+    terminal.wait_for("\"9\" is not the id of a token");
     terminal.wait_for("\n\\u001b[2Jred");
     assert_eq!(terminal.end(), Some(0));
 }
