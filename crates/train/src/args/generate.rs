@@ -235,7 +235,7 @@ impl GenerateArgs {
     ///
     /// # Errors
     ///
-    /// A word that is not a symbol, or more symbols than `max_length`.
+    /// A word that is not a symbol, or that is forbidden, or more symbols than `max_length`.
     pub fn prefix(&self, dataset: &dyn Dataset, max_length: usize) -> Result<Vec<u32>, UsageError> {
         let (codec, mut all) = (dataset.codec(), dataset.search().prefix);
         let Some(text) = &self.prefix else {
@@ -250,6 +250,11 @@ impl GenerateArgs {
         }
         if prefix.iter().any(|&id| is_unknown(codec, id)) {
             return Err(wrong("has text that the vocabulary lacks".into()));
+        }
+        let forbidden = self.forbidden(dataset)?;
+        if let Some(&id) = prefix.iter().find(|id| forbidden.contains(id)) {
+            let token = codec.target_token(id);
+            return Err(wrong(format!("has {token}, which --forbid rules out")));
         }
         // The tokeniser of a pretrained model may have added the model's own prefix already.
         let more = prefix.strip_prefix(&all[..]).unwrap_or(&prefix);

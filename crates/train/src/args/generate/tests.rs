@@ -159,4 +159,7 @@ fn a_prefix_has_room_in_its_target() {
     );
     args.prefix = Some("1 <eos>".into());
     assert!(args.prefix(data, 5).is_err());
+    (args.prefix, args.forbid) = (Some("1 9".into()), vec!["9".into()]);
+    let error = args.prefix(data, 5).unwrap_err().to_string();
+    assert_eq!(error, "--prefix \"1 9\": has 9, which --forbid rules out");
 }
