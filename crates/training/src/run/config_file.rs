@@ -4,18 +4,22 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde_json::Value;
+use transformer::weights::Unique;
 
 use super::layout::{CONFIG, LARGEST, is_missing, read_file, unusable};
 use crate::config::{RunConfig, file};
 use crate::data::{self, Dataset};
 use crate::error::{Subject, UsageError};
 
-/// Reads the bytes of a run folder's `config.json`.
+/// What some editors begin a file of UTF-8 with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Reads a run folder's `config.json`.
 ///
 /// # Errors
 ///
-/// If the folder is not a run's, or if the file cannot be read.
-pub(crate) fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
+/// If the folder is not a run's, or if the file cannot be read or is not JSON.
+pub(crate) fn read_config_json(folder: &Path) -> Result<Value, UsageError> {
     const HINT: &str = "name the folder of a run, such as runs/copy-1";
     let path = folder.join(CONFIG);
     let wrong = if is_missing(folder) {
@@ -25,7 +29,10 @@ pub(crate) fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
     } else if is_missing(&path) {
         "has no config.json, as a run and a folder of Hugging Face have it"
     } else {
-        return read_file(&path, LARGEST);
+        let json = read_file(&path, LARGEST)?;
+        let json = json.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&json);
+        let read = serde_json::from_slice(json).map(|Unique(value)| value);
+        return read.map_err(|error| unusable(&path, format!("is not JSON ({error})")));
     };
     Err(unusable(folder, format!("{wrong}; {HINT}")))
 }
@@ -37,13 +44,11 @@ pub(crate) fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
 /// If the folder is not a run's, if its settings cannot be used, or if a file of the data set
 /// cannot be read.
 pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
-    let json = read_config_json(folder)?;
+    let file = read_config_json(folder)?;
     let wrong = |what: &str| {
         let what = what.lines().next().unwrap_or_default();
         unusable(&folder.join(CONFIG), what)
     };
-    let file: Value = serde_json::from_slice(&json)
-        .map_err(|error| wrong(&format!("is not a configuration in JSON ({error})")))?;
     let mut needed = ["data", "model"].into_iter();
     let missing = needed.find(|key| file.get(key).is_none());
     let mut config = file::over_defaults(file).map_err(|what| wrong(&what))?;

@@ -103,9 +103,7 @@ impl RunData {
         read: impl FnOnce(&Path) -> Result<Vec<MetricsLine>, UsageError>,
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| unusable(&folder.join(CONFIG), what);
-        let json = read_config_json(folder)?;
-        let config: Value = serde_json::from_slice(&json)
-            .map_err(|error| wrong(format!("is not JSON ({error})")))?;
+        let config = read_config_json(folder)?;
         if config.get("model_type").is_some() {
             return Err(wrong(OF_HUGGING_FACE.into()));
         }
@@ -379,7 +377,12 @@ mod tests {
             ("status.json", "{}", "status.json: is damaged"),
             ("metrics.jsonl", "x\n", "metrics.jsonl: line 1"),
             (CONFIG, "{", "is not JSON"),
-            (CONFIG, "{}", "has no data.task"),
+            (
+                CONFIG,
+                r#"{"seed":1,"seed":2}"#,
+                r#"the key "seed" is there twice"#,
+            ),
+            (CONFIG, "\u{feff}{}", "has no data.task"),
             (CONFIG, "3", "data.task"),
         ] {
             std::fs::write(path.join(name), json).unwrap();
