@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::task::train_copy;
+use super::task::{SIZE, train_copy};
 use super::*;
 
 /// Checks that seconds of training do not decrease from line to line, and that all rates are
@@ -197,6 +197,42 @@ fn what_makes_runs_differ_is_shown() {
     let settings = &json_lines(folder, "compare --json even odd")[0]["settings"];
     let depth = json!({"path": "model.n_decoder_layers", "flag": null, "values": [1, 2]});
     assert_eq!(*settings, json!([depth]));
+}
+
+#[test]
+fn a_setting_that_changed_when_a_run_was_resumed_tells_it_apart() {
+    let folder = &Folder::new();
+    let flags = "--steps 18 --run-dir unbroken";
+    run(folder, &format!("{SIZE} {flags}"));
+    train_copy(folder, "longer", "--seed 1");
+    train_copy(folder, "edited", "--seed 2 --warmup 4");
+    run(folder, "resume longer --steps 16");
+    let file = folder.join("edited/config.json");
+    let mut config = super::json(&file);
+    config["optimization"]["schedule"]["warmup"] = json!(100);
+    std::fs::write(&file, config.to_string()).unwrap();
+    let said = notes(&output(folder, "resume edited --steps 16"));
+    let expected = "optimization.schedule.warmup was 4 until step 12, and is 100 now\n";
+    assert_has(&said, &[expected]);
+    run(folder, "resume longer --steps 18");
+    let compared = &json_lines(folder, "compare --json unbroken longer edited")[0];
+    assert_eq!(compared["groups"].as_array().unwrap().len(), 3);
+    let settings = compared["settings"].as_array().unwrap().iter();
+    let earlier = settings.filter(|it| it["path"].as_str().unwrap().starts_with("earlier."));
+    let expected = [
+        (
+            "optimization.schedule.warmup",
+            json!([null, null, "4 to step 12"]),
+        ),
+        (
+            "optimization.steps",
+            json!([null, "12 to step 12, 16 to step 16", "12 to step 12"]),
+        ),
+    ];
+    let expected = expected.map(
+        |(path, values)| json!({"path": format!("earlier.{path}"), "flag": null, "values": values}),
+    );
+    assert!(earlier.eq(&expected), "{compared}");
 }
 
 #[test]

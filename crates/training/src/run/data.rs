@@ -6,9 +6,10 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value};
 
+use super::checkpoint::{self, Checkpoints};
 use super::curves::{Curves, MetricsLine, read_evaluations, read_metrics};
 use super::layout::{CONFIG, SUMMARY, read_json_if_any, unusable};
-use super::state::Best;
+use super::state::{Best, Earlier};
 use super::{Environment, Lengths, RunStatus, latest};
 use super::{read_config_json, read_environments, read_lengths, read_status};
 use crate::config::BestBy;
@@ -18,6 +19,7 @@ use crate::config::differences::{
 use crate::config::file::OF_HUGGING_FACE;
 use crate::data::parallel::{TrainSettings, ValidSettings};
 use crate::error::UsageError;
+use crate::setting::shown;
 
 /// Contents of a run folder, which is read without its data set and model.
 #[derive(Clone, Debug)]
@@ -29,7 +31,8 @@ pub struct RunData {
     /// Contents of `config.json`.
     pub config: Value,
     /// The settings by their paths, without those that are derived or have no effect. Corpora, and a
-    /// model that the run began with, are known by their hashes, not by their paths.
+    /// model that the run began with, are known by their hashes, not by their paths. Values that a
+    /// setting had before the run was resumed with another one are those of `earlier.PATH`.
     pub settings: Settings,
     /// Status, and number of steps taken.
     pub status: RunStatus,
@@ -128,7 +131,7 @@ impl RunData {
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
             folder: folder.into(),
-            settings: compared_settings(&config, &status),
+            settings: compared_settings(folder, &config, &status),
             status,
             saved,
             best: best(by.unwrap_or(BestBy::Loss), &lines),
@@ -216,10 +219,19 @@ impl RunData {
     }
 }
 
-fn compared_settings(config: &Value, status: &RunStatus) -> Settings {
+fn compared_settings(folder: &Path, config: &Value, status: &RunStatus) -> Settings {
     let mut found = settings(config);
-    let origin = status.began_with.iter();
-    found.extend(origin.map(|model| (ORIGIN_HASH.into(), model.sha256.clone().into())));
+    if let Some(model) = &status.began_with {
+        found.remove("data.pretrained.folder");
+        found.insert(ORIGIN_HASH.into(), model.sha256.clone().into());
+    }
+    for earlier in checkpoint::earlier(&Checkpoints::of(folder)) {
+        let Earlier { path, value, until } = earlier;
+        let path = format!("earlier.{path}");
+        let before = found.get(&path).map(|before| shown(before) + ", ");
+        let value = format!("{} to step {until}", shown(&value));
+        found.insert(path, (before.unwrap_or_default() + &value).into());
+    }
     // What follows from files that were read: tokenisers, or the search of a pretrained model.
     let tokenizer = &config["data"]["tokenizer"];
     let is_read = !tokenizer["source_file"].is_null() || !tokenizer["target_file"].is_null();

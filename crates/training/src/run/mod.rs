@@ -45,6 +45,6 @@ pub use {
     layout::unusable,
     lengths::{Lengths, LengthsOf, add_lengths, read_lengths},
     loss_scale::LossScale,
-    state::{Best, TrainingState},
+    state::{Best, Earlier, TrainingState},
     status::{EndReason, Origin, RunStatus, Status, read_status, record_stop},
 };

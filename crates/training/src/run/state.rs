@@ -1,6 +1,7 @@
 //! State of a training run, apart from its parameters and moments.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::loss_scale::LossScale;
 use super::status::EndReason;
@@ -37,6 +38,8 @@ pub struct TrainingState {
     pub best: Option<Best>,
     /// Number of evaluations after the best one.
     pub since_best: usize,
+    /// Settings that had other values before the run was resumed with others.
+    pub earlier: Vec<Earlier>,
     /// Loss scale of training in f16; `None` in other precisions.
     pub loss_scale: Option<LossScale>,
     /// Number of threads of the CPU backend, which affects the last bits of sums.
@@ -45,6 +48,17 @@ pub struct TrainingState {
     pub processes: usize,
     /// Version of the program that wrote the checkpoint.
     pub version: String,
+}
+
+/// A value that a setting had in the steps before the run was resumed with another one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Earlier {
+    /// Path of the setting.
+    pub path: String,
+    /// The earlier value.
+    pub value: Value,
+    /// Number of steps taken before the value changed.
+    pub until: usize,
 }
 
 /// The best evaluation of a run on the validation split so far.

@@ -15,7 +15,8 @@ use crate::error::UsageError;
 use crate::notes;
 use crate::number::counted;
 use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
-use crate::run::{EndReason, Event, Observer, TrainingState, unusable};
+use crate::run::{Earlier, EndReason, Event, Observer, TrainingState, unusable};
+use crate::setting::{shown, value_at};
 
 impl<'a> Trainer<'a> {
     /// Returns to the state of a checkpoint of this run.
@@ -26,7 +27,14 @@ impl<'a> Trainer<'a> {
     /// folder cannot be written. In the first two cases, the folder is unchanged.
     pub fn resume(&mut self, files: &LoadedCheckpoint) -> Result<()> {
         let mut state = checkpoint::read_state(files).map_err(UsageError::from)?;
-        checkpoint::check_config(files, self.config)?;
+        for (path, value) in checkpoint::check_config(files, self.config)? {
+            let now = value_at(&self.config.to_json(), &path).map_or("-".into(), shown);
+            let (then, until) = (shown(&value), state.step);
+            notes::note(&format!(
+                "{path} was {then} until step {until}, and is {now} now"
+            ));
+            state.earlier.push(Earlier { path, value, until });
+        }
         let model = self.learner.model();
         self.learner.model = Some(checkpoint::restored(model, files, checkpoint::MODEL)?);
         let model = self.learner.model();

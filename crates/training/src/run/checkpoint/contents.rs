@@ -9,14 +9,14 @@ use serde_json::Value;
 use transformer::weights::{self, Parameters};
 
 use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint};
-use crate::config::differences::{differing, flat};
-use crate::config::{RunConfig, setting_at};
+use crate::config::differences::{Settings, differing, flat};
+use crate::config::{OptimizationConfig, RunConfig, ScheduleKind, setting_at};
 use crate::data::TASK;
 use crate::data::parallel::TextConfig;
 use crate::error::UsageError;
 use crate::notes;
-use crate::run::layout::{CONFIG, SUMMARY, read_json_if_any, unusable};
-use crate::run::state::TrainingState;
+use crate::run::layout::{CONFIG, SUMMARY, read_file, read_json_if_any, unusable};
+use crate::run::state::{Earlier, TrainingState};
 use crate::run::status::read_status;
 use crate::setting::value_at;
 
@@ -121,16 +121,19 @@ pub(crate) fn at_step(
     Ok(files)
 }
 
-/// Rejects a configuration that differs from the checkpoint's in one of the settings that are fixed
-/// for the whole run, such as `model` and `seed`.
+/// Returns the settings of the checkpoint that `config` has changed, and on which the model depends.
 ///
-/// Parameters, optimizer state and later steps depend on these settings.
+/// Rejects a configuration that differs in one of the settings that are fixed for the whole run, such
+/// as `model` and `seed`. Parameters and optimizer state depend on these.
 ///
 /// # Errors
 ///
 /// If a fixed setting differs (the error names the first one), or if the checkpoint's configuration
 /// cannot be used.
-pub(crate) fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), UsageError> {
+pub(crate) fn check_config(
+    files: &LoadedCheckpoint,
+    config: &RunConfig,
+) -> Result<Settings, UsageError> {
     // The checkpoint's settings are parsed as a `RunConfig`, so that their floats are rounded like
     // the floats of `config`.
     let then: RunConfig = parse(files, CONFIG, "the configuration")?;
@@ -145,15 +148,34 @@ pub(crate) fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Resu
         let is_known = setting_at(path).is_some_and(|setting| setting.may_change);
         is_known || is_first && path == TextConfig::data.path
     };
-    let fixed = paths.into_iter().find(|path| !may_change(path));
-    fixed.map_or(Ok(()), |path| {
+    if let Some(path) = paths.iter().find(|path| !may_change(path)) {
         let value = |json| value_at(json, path).cloned().unwrap_or_default();
         let [then, now] = whole.each_ref().map(value);
         let what = format!(
             "was made with {path} {then}, but the run's config.json says {now}: put it back there"
         );
-        Err(unusable(&files.path(CONFIG), what))
-    })
+        return Err(unusable(&files.path(CONFIG), what));
+    }
+    // Epochs are steps by now, on which the paper's schedule does not depend.
+    let is_noam = config.optimization.schedule.kind == ScheduleKind::Noam;
+    let with_effect = ["optimization.", "evaluation.every", "execution.backend"];
+    paths.retain(|path| {
+        with_effect.iter().any(|begin| path.starts_with(begin))
+            && *path != OptimizationConfig::epochs.path
+            && !(is_noam && *path == OptimizationConfig::steps.path)
+    });
+    let value = |path: &str| then.get(path).cloned().unwrap_or_default();
+    let earlier = paths.into_iter().map(|path| (path.into(), value(path)));
+    Ok(earlier.collect())
+}
+
+/// Returns the settings that the newest checkpoint of a run says to have had other values earlier;
+/// none if it cannot be read.
+pub(crate) fn earlier(checkpoints: &Checkpoints) -> Vec<Earlier> {
+    let newest = checkpoints.steps().pop();
+    let json = newest.and_then(|step| read_file(&checkpoints.path(step).join(STATE), 16).ok());
+    let state = json.and_then(|json| serde_json::from_slice::<TrainingState>(&json).ok());
+    state.map_or(Vec::new(), |state| state.earlier)
 }
 
 /// Reads the state of a checkpoint.

@@ -6,7 +6,7 @@ mod store;
 mod trained;
 
 pub(crate) use contents::{
-    AVERAGE, at_step, check_config, first_infinite, read_parameters, restored,
+    AVERAGE, at_step, check_config, earlier, first_infinite, read_parameters, restored,
 };
 #[doc(hidden)]
 pub use contents::{MODEL, OPTIMIZER, STATE, newest, of_model, read_state};
