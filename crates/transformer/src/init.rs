@@ -190,6 +190,12 @@ fn warn_of_slow_devices(device: &Device) {
     }
 }
 
+/// Returns whether a device compiles its kernels while a program runs, as GPUs do.
+pub(crate) fn compiles_kernels(device: &Device) -> bool {
+    let [.., (_, name, _)] = BACKENDS;
+    format!("{device:?}").contains(name)
+}
+
 /// Features of backends, the names of their devices, and whether the features are on.
 const BACKENDS: [(&str, &str, bool); 3] = [
     ("flex", "Flex", cfg!(feature = "flex")),

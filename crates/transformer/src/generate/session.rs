@@ -1,11 +1,9 @@
 //! Generation by this crate's models. It never drops out, whatever the device of the model.
 
-use std::borrow::Cow;
-
 use burn::tensor::Device;
 
-use super::autoregressive::Autoregressive;
 use super::config::{GenerateConfig, LengthLimit};
+use super::decoder_session::DecoderSession;
 use super::error::GenerateError;
 use super::hypothesis::Hypothesis;
 use super::search::Search;
@@ -13,73 +11,12 @@ use crate::decoder::Decoder;
 use crate::dropout::without_dropout;
 use crate::error::{ConfigError, InputError};
 use crate::mask::AttentionMask;
-use crate::memory::{DecoderCache, Memory};
+use crate::memory::Memory;
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
 
 /// A running generation by a decoder: an iterator over its steps.
 pub type Generation<'a> = Search<DecoderSession<'a>>;
-
-/// A decoder, the memory of the sources, and the cache of the targets that it decodes.
-#[derive(Debug)]
-pub struct DecoderSession<'a> {
-    decoder: Cow<'a, Decoder>,
-    memory: Option<Memory>,
-    cache: DecoderCache,
-    device: Device,
-}
-
-impl<'a> DecoderSession<'a> {
-    /// Creates a session with an empty cache.
-    ///
-    /// `memory` is `None` for a decoder without cross-attention. On a device with autodiff, the
-    /// session uses the decoder and the memory without it. The cache is made for `max_rows` targets
-    /// of `max_length` tokens each, and grows if there are more.
-    pub fn new(
-        decoder: &'a Decoder,
-        memory: Option<Memory>,
-        max_rows: usize,
-        max_length: usize,
-    ) -> Self {
-        let device = decoder.input.table().device();
-        let decoder = without_dropout(decoder, &device);
-        Self {
-            memory: memory.map(Memory::inner),
-            cache: decoder.new_cache_with_capacity(max_rows, max_length),
-            device: decoder.input.table().device(),
-            decoder,
-        }
-    }
-}
-
-impl Autoregressive for DecoderSession<'_> {
-    fn vocab_size(&self) -> usize {
-        self.decoder.vocab_size()
-    }
-
-    fn step(&mut self, parents: &[usize], tokens: &[u32]) -> Vec<f32> {
-        let tokens: Vec<&[u32]> = tokens.chunks(1).collect();
-        self.read(parents, &tokens)
-    }
-
-    fn read(&mut self, parents: &[usize], tokens: &[&[u32]]) -> Vec<f32> {
-        let device = self.device.clone();
-        fused::in_pool(&device, || {
-            self.cache.branch(parents);
-            let ids = pad_sequences(tokens, 0, &self.device);
-            let length = ids.dims()[1];
-            let memory = self.memory.as_ref();
-            let mut states = self.decoder.forward_states(ids, memory, &mut self.cache);
-            if length > 1 {
-                states = states.narrow(1, length - 1, 1);
-            }
-            let logits = self.decoder.logits(states).into_data().convert::<f32>();
-            logits
-                .try_into_vec()
-                .expect("the logits were converted to f32")
-        })
-    }
-}
 
 impl Decoder {
     /// Continues prompts: with a memory as the decoder of a whole model does, without one as a
