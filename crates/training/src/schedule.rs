@@ -12,9 +12,9 @@ choices! {
         /// If the schedule's `learning_rate` is `None`, the rate of a step is
         /// `factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5)`.
         Noam = "noam",
-        /// Linearly to 0 at the last step.
+        /// Linearly, to 0 after the last step.
         Linear = "linear",
-        /// Along half a cosine to 0 at the last step (Loshchilov and Hutter 2017).
+        /// Along half a cosine, to 0 after the last step (Loshchilov and Hutter 2017).
         Cosine = "cosine",
     }
 }

@@ -26,7 +26,8 @@ settings! {
         /// Share of the target distribution that is spread over all tokens (Vaswani et al. 2017,
         /// section 5.4).
         label_smoothing: f64 = 0.0, fraction().flag("--label-smoothing", "P");
-        /// Decay of a moving average of the parameters, which is evaluated and saved.
+        /// Decay of a moving average of the parameters, which is evaluated and saved; at first it is
+        /// (1 + STEP) / (10 + STEP), if that is smaller.
         ema: Option<f64> = None, number("above 0 and less than 1", |x| x > 0.0 && x < 1.0).rare_flag("--ema", "DECAY");
         /// Settings of LoRA; `None` to train all parameters.
         lora: Option<LoraConfig> = None, group::<LoraConfig>();
