@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-pub use template::{set_end, set_language};
+pub use template::{language_of, set_end, set_language};
 pub use vocabulary::{PieceTokenizer, Side, unpacked};
 
 use crate::SentencePiece;

@@ -34,6 +34,21 @@ pub fn set_language(tokenizer: &mut Value, language: &str, id: u32) {
     template["special_tokens"][language] = entry(language, id);
 }
 
+/// Returns the language in the template of a `tokenizer.json`, and whether it precedes the text.
+pub fn language_of(tokenizer: &mut Value) -> Option<(String, bool)> {
+    let template = template_of(&mut tokenizer["post_processor"])?;
+    let pieces = template["single"].as_array()?;
+    let mut named = pieces
+        .iter()
+        .map(|piece| piece["SpecialToken"]["id"].as_str());
+    let at = named.position(|name| name.is_some_and(is_language))?;
+    let text = pieces
+        .iter()
+        .position(|piece| piece["Sequence"].is_object());
+    let name = pieces[at]["SpecialToken"]["id"].as_str()?;
+    Some((name.into(), Some(at) < text))
+}
+
 /// Makes a token the end of every text. Encoding has no padding, no truncation and no dropout, and
 /// decoding no blank before the first word, which a byte-level encoder adds.
 pub fn set_end(tokenizer: &mut Value, end: &str, id: u32) {

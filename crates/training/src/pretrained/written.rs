@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use pieces::published::{set_end, set_language, unpacked};
-use serde_json::{Map, Value, json};
+use pieces::published::{is_language, language_of, set_end, set_language, unpacked};
+use serde_json::{Map, Value};
 use transformer::weights::{Layout, hugging_face_config, hugging_face_generation};
 
 use crate::config::RunConfig;
@@ -45,10 +45,8 @@ pub fn write_folder(
         DataConfig::Text(text) => text.pretrained.as_ref(),
         _ => None,
     };
-    if model.is_none() {
-        // Without a maximum, the library `transformers` ends each output after 20 tokens.
-        search.max_length.get_or_insert(dataset.limits().target - 1);
-    }
+    // Without a maximum, the library `transformers` ends each output after 20 tokens.
+    search.max_length.get_or_insert(dataset.limits().target - 1);
     let mut generation = hugging_face_generation(&search);
     for name in ["decoder_start_token_id", "eos_token_id"] {
         fields.extend(generation.get(name).map(|id| (name.into(), id.clone())));
@@ -65,12 +63,21 @@ pub fn write_folder(
     if let Some(pieces) = tokenizer.and_then(|json| unpacked(json, language)) {
         files.extend(pieces);
     } else if let Some(tokenizer) = tokenizer {
-        let own = with_template(tokenizer, codec, model.is_none(), language)?;
+        let mut own = serde_json::from_slice(tokenizer).context("tokenizer.json is damaged")?;
+        let is_changed = set_template(&mut own, codec, model.is_none(), language)?;
+        let mut settings = class_of(&mut own, layout);
+        let target = search.prefix.iter().chain(&search.bos_id);
+        let mut target = target.map(|&id| codec.target_token(id));
+        if settings.contains_key("src_lang") {
+            settings.extend(
+                target
+                    .find(|name| is_language(name))
+                    .map(|name| ("tgt_lang".into(), name.into())),
+            );
+        }
+        let own = serde_json::to_vec(&own).expect("it is plain data");
+        let own = if is_changed { own } else { tokenizer.into() };
         files.push(("tokenizer.json", own));
-        // Other tokeniser classes of the library `transformers` would read files that are not
-        // written here.
-        let mut settings =
-            Map::from_iter([("tokenizer_class".into(), json!("PreTrainedTokenizerFast"))]);
         let vocabularies = codec.vocabularies();
         let pad_id = Some(vocabularies.pad_ids.target);
         for (name, id) in [("pad_token", pad_id), ("eos_token", vocabularies.eos_id)] {
@@ -93,19 +100,65 @@ pub fn write_folder(
     Ok(Some(files.into_iter().map(|(name, _)| name).collect()))
 }
 
-/// Returns a `tokenizer.json` with the run's template of special tokens. That of a pretrained model has
-/// the run's source language. Any other ends each text.
-fn with_template(
-    tokenizer: &[u8],
+/// Returns the class of a tokeniser, and the language of its sources if it has one. Classes of the
+/// library `transformers` that have none take a `tokenizer.json` as it is.
+fn class_of(tokenizer: &mut Value, layout: Layout) -> Map<String, Value> {
+    let language = language_of(tokenizer);
+    let kind = tokenizer["model"]["type"].as_str().unwrap_or_default();
+    let (class, language) = match (layout, kind, language) {
+        (Layout::M2m100, "BPE", Some((language, _))) => ("NllbTokenizer", Some(language)),
+        (Layout::Bart, "Unigram", Some((language, true))) => ("MBart50Tokenizer", Some(language)),
+        (Layout::Bart, "Unigram", Some((language, false))) => ("MBartTokenizer", Some(language)),
+        _ => ("PreTrainedTokenizerFast", None),
+    };
+    let language = language.map(|language| ("src_lang".into(), language.into()));
+    [("tokenizer_class".into(), class.into())]
+        .into_iter()
+        .chain(language)
+        .collect()
+}
+
+/// Gives a `tokenizer.json` the run's template of special tokens. That of a pretrained model has the
+/// run's source language. Any other ends each text. Returns whether the file has changed.
+fn set_template(
+    tokenizer: &mut Value,
     codec: &dyn Codec,
     is_own: bool,
     language: Option<&str>,
-) -> Result<Vec<u8>> {
-    let mut json: Value = serde_json::from_slice(tokenizer).context("tokenizer.json is damaged")?;
+) -> Result<bool> {
     match (language, codec.vocabularies().eos_id) {
-        (Some(language), _) => set_language(&mut json, language, codec.target_id(language)?),
-        (None, Some(id)) if is_own => set_end(&mut json, &codec.target_token(id), id),
-        _ => return Ok(tokenizer.to_vec()),
+        (Some(language), _) => set_language(tokenizer, language, codec.target_id(language)?),
+        (None, Some(id)) if is_own => set_end(tokenizer, &codec.target_token(id), id),
+        _ => return Ok(false),
     }
-    serde_json::to_vec(&json).context("a tokeniser is plain data")
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tokenisers_with_languages_have_the_classes_that_set_them() {
+        let class = |layout, kind: &str, pieces: [Value; 2]| {
+            let processor = json!({"type": "TemplateProcessing", "single": pieces});
+            let mut tokenizer = json!({"model": {"type": kind}, "post_processor": processor});
+            class_of(&mut tokenizer, layout)["tokenizer_class"].clone()
+        };
+        let text = || json!({"Sequence": {"id": "A"}});
+        let language = || json!({"SpecialToken": {"id": "en_XX"}});
+        let first = || [language(), text()];
+        assert_eq!(class(Layout::M2m100, "BPE", first()), "NllbTokenizer");
+        assert_eq!(class(Layout::Bart, "Unigram", first()), "MBart50Tokenizer");
+        let last = [text(), language()];
+        assert_eq!(class(Layout::Bart, "Unigram", last), "MBartTokenizer");
+        for (layout, kind, pieces) in [
+            (Layout::M2m100, "WordLevel", first()),
+            (Layout::Bart, "BPE", [text(), text()]),
+        ] {
+            assert_eq!(class(layout, kind, pieces), "PreTrainedTokenizerFast");
+        }
+    }
 }
