@@ -6,6 +6,11 @@ use training::error::{Subject, UsageError};
 /// Returns the flag of `fit` that sets the setting at a path of `config.json`; `None` if there is
 /// none besides `--set`.
 pub fn fit_flag_of(path: &str) -> Option<&'static str> {
+    match path {
+        "data.pretrained.source_language" => return Some("--source-lang"),
+        "data.pretrained.target_language" => return Some("--target-lang"),
+        _ => {}
+    }
     let setting = setting_at(path).filter(|setting| setting.path == path)?;
     setting.flag.map(|flag| flag.name)
 }

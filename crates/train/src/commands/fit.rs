@@ -23,9 +23,6 @@ use crate::exit::Exit;
 use crate::group::Group;
 use crate::terminal::{end_progress, output};
 
-/// Maximum number of tokens of a source or a target, unless a flag sets another maximum.
-const MAX_LENGTH: usize = 256;
-
 /// Settings with the files of tokenisers.
 const FILES: [&Setting; 2] = [TokenizerConfig::source_file, TokenizerConfig::target_file];
 
@@ -109,10 +106,7 @@ impl FitArgs {
             (None, None) => self.defaults()?,
         };
         if let Some(family) = self.family {
-            config.model = family.choices(config.model).map_err(UsageError::from)?;
-            if let DataConfig::Text(text) = &mut config.data {
-                text.tokenizer.joint |= config.model.weight_tying.shares_source();
-            }
+            config.choose_family(family)?;
         }
         config = self.settings.apply(config)?;
         if let Some(path) = &self.tokenizer_file {
@@ -197,17 +191,16 @@ impl FitArgs {
         self.settings.check_needs(config, set)
     }
 
-    /// Returns the settings of the model of `--from`, which the flags override. Sources and targets
-    /// have at most [`MAX_LENGTH`] tokens. Rejects a task other than text.
+    /// Returns the settings of the model of `--from`, which the flags override. Rejects a task other than text.
     fn of_pretrained(&self, model: &PretrainedModel) -> Result<RunConfig, UsageError> {
         let task = self.settings.of(TASK).filter(|task| *task != "text");
         let expected = "cannot be combined with --from, which is for texts";
         reject("--task", task, expected)?;
         let mut config = model.config.clone();
-        if let DataConfig::Text(text) = &mut config.data {
-            // The tokens that begin and end a text need positions, too.
-            let most = text.max_length.source.saturating_sub(2);
-            text.max_length = Sides::both(most.clamp(1, MAX_LENGTH));
+        if let DataConfig::Text(text) = &mut config.data
+            && let Some(pretrained) = &text.pretrained
+        {
+            text.max_length = Sides::both(pretrained.usual_length());
         }
         Ok(config)
     }

@@ -79,9 +79,10 @@ fn a_folder_is_trained_further() {
     run(folder, line);
     let groups = |line: &str| parsed(folder, line)["groups"].as_array().unwrap().len();
     assert_eq!(groups("compare bart bart-seed --json"), 1);
-    let status = folder.join("bart-seed/status.json");
-    let other = fs::read_to_string(&status).unwrap();
-    fs::write(status, other.replace("\"sha256\": \"", "\"sha256\": \"0")).unwrap();
+    let config = folder.join("bart-seed/config.json");
+    let mut other = json(&config);
+    other["data"]["pretrained"]["sha256"] = "0".into();
+    fs::write(config, other.to_string()).unwrap();
     let compared = parsed(folder, "compare bart bart-seed --json");
     let settings = compared["settings"].as_array().unwrap().iter();
     let paths: Vec<_> = settings
@@ -92,6 +93,39 @@ fn a_folder_is_trained_further() {
     let from = &compared["settings"].as_array().unwrap()[0];
     assert_eq!(from["path"], "from");
     assert_has(from["values"][1].as_str().unwrap(), &["bart"]);
+}
+
+#[test]
+fn what_was_typed_tells_fine_tuned_runs_apart() {
+    let folder = &Folder::new();
+    write_pairs(folder);
+    let from = family("m2m_100");
+    let train = |name: &str, flags: &str| {
+        let line = format!("fit --from {from} {PAIRS} --steps 1 --run-dir {name} {flags}");
+        run(folder, &line);
+    };
+    train("plain", "");
+    train("short", "--max-length 9 --dropout 0.25");
+    train("french", "--source-lang fra_Latn --target-lang deu_Latn");
+    train("lora", "--lora-rank 2");
+    train("seed", "--lora-rank 2 --seed 1");
+    let compared = |runs: &str| -> Vec<String> {
+        let compared = parsed(folder, &format!("compare {runs} --json"));
+        let settings = compared["settings"].as_array().unwrap().iter();
+        settings
+            .map(|it| it["flag"].as_str().unwrap().into())
+            .collect()
+    };
+    assert_eq!(compared("plain short"), ["--max-length", "--dropout"]);
+    assert_eq!(compared("plain french"), ["--source-lang", "--target-lang"]);
+    assert_eq!(compared("plain lora"), ["--lora-rank"]);
+    // LoRA's own matrices are drawn by the seed.
+    let both = parsed(folder, "compare lora seed --json");
+    assert_eq!(both["groups"].as_array().unwrap().len(), 1, "{both}");
+    let listed = run(folder, "runs . --sort name");
+    for flags in ["--max-length 9", "--dropout 0.25", "--source-lang fra_Latn"] {
+        assert!(listed.contains(flags), "{flags}: {listed}");
+    }
 }
 
 #[test]

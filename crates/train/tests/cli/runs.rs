@@ -197,6 +197,17 @@ fn what_makes_runs_differ_is_shown() {
     let settings = &json_lines(folder, "compare --json even odd")[0]["settings"];
     let depth = json!({"path": "model.n_decoder_layers", "flag": null, "values": [1, 2]});
     assert_eq!(*settings, json!([depth]));
+    // The architecture of a family follows from one flag.
+    train_copy(folder, "t5", "--warmup 4 --family t5 --activation relu");
+    let settings = &json_lines(folder, "compare --json even t5")[0]["settings"];
+    let flags: Vec<_> = settings
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["flag"])
+        .collect();
+    assert_eq!(flags, ["--family"], "{settings}");
+    assert_has(&run(folder, "runs t5"), &["--family t5 "]);
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! Compares the settings of several configurations.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use serde_json::Value;
+use transformer::Choice;
+use transformer::weights::Layout;
 
 use super::presets::TEXTS;
 use super::run::find;
-use super::{RunConfig, all_settings};
+use super::{ModelSettings, RunConfig, all_settings};
 use crate::data::parallel::{BATCH_TOKENS, TextConfig};
-use crate::data::{DataConfig, Preset, SYNTHETIC_TASKS};
+use crate::data::{DataConfig, Preset, SYNTHETIC_TASKS, Sides};
 use crate::setting::shown;
 
 /// Values of settings by their paths, such as `optimization.schedule.warmup`, sorted by path.
@@ -107,22 +110,48 @@ fn unchanged(config: &Value) -> Option<RunConfig> {
     let DataConfig::Text(text) = &own.data else {
         return None;
     };
-    let text = TextConfig {
+    let mut text = TextConfig {
         batch_tokens: BATCH_TOKENS,
         overlong: TextConfig::DEFAULT.overlong,
         lossy: TextConfig::DEFAULT.lossy,
         valid_share: TextConfig::DEFAULT.valid_share,
         ..*text.clone()
     };
-    let model = own.model.with_dropout(0.0);
-    Some(RunConfig::fine_tuning(text, model))
+    let pretrained = text.pretrained.as_mut()?;
+    (pretrained.source_language, pretrained.target_language) = (None, None);
+    text.max_length = Sides::both(pretrained.usual_length());
+    Some(RunConfig::fine_tuning(text, own.model))
 }
+
+/// All presets, each without and with the choices of a family of models, and their settings. Of
+/// those that are equally similar to a run, the first one is taken.
+static PRESETS: LazyLock<Vec<(&str, Option<Layout>, Settings)>> = LazyLock::new(|| {
+    let families = || {
+        [None]
+            .into_iter()
+            .chain(Layout::ALL.iter().copied().map(Some))
+    };
+    let presets = SYNTHETIC_TASKS
+        .iter()
+        .chain([&TEXTS[1], &TEXTS[0], &TEXTS[2]]);
+    let both = presets.flat_map(|preset| families().map(move |family| (preset, family)));
+    let of = |(preset, family): (&'static Preset, Option<Layout>)| {
+        let mut config = preset.config();
+        family
+            .map_or(Ok(()), |family| config.choose_family(family))
+            .ok()?;
+        Some((preset.name, family, settings(&config.to_json())))
+    };
+    both.filter_map(of).collect()
+});
 
 /// The preset that a configuration is most similar to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearestPreset {
     /// Name of the preset. For a pretrained model, it is [`FINE_TUNING`].
     pub name: &'static str,
+    /// Family of the model's architecture, if that makes the preset more similar.
+    pub family: Option<Layout>,
     /// Settings in which the configuration differs from the preset. The values are those of the
     /// configuration, or `null` if only the preset has the setting.
     pub changed: Settings,
@@ -136,18 +165,23 @@ pub struct NearestPreset {
 ///
 /// Ignores settings that name files or the machine, which no preset chooses.
 pub fn nearest_preset(config: &Value) -> Option<NearestPreset> {
-    let of = |preset: &'static Preset| (preset.name, preset.config());
-    let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {
-        "text" if !config["data"]["pretrained"].is_null() => {
-            vec![(FINE_TUNING, unchanged(config)?)]
-        }
-        // Of presets that are equally similar, the first one is taken.
-        "text" => [&TEXTS[1], &TEXTS[0], &TEXTS[2]].map(of).into(),
-        name => vec![of(SYNTHETIC_TASKS.iter().find(|task| task.name == name)?)],
+    let task = config["data"]["task"].as_str()?;
+    let of_pretrained;
+    let presets = if task == "text" && !config["data"]["pretrained"].is_null() {
+        let mut settings = settings(&unchanged(config)?.to_json());
+        // The dropout of the model's folder is not known.
+        settings.remove(ModelSettings::dropout.path);
+        of_pretrained = [(FINE_TUNING, None, settings)];
+        &of_pretrained[..]
+    } else {
+        &PRESETS
     };
+    let is_of_texts = |name: &str| name == FINE_TUNING || TEXTS.iter().any(|it| it.name == name);
+    let is_of_task = |name: &str| name == task || task == "text" && is_of_texts(name);
+    let presets = presets.iter().filter(|(name, ..)| is_of_task(name));
     let (table, own) = (all_settings(), settings(config));
-    let from = presets.into_iter().map(|(name, preset)| {
-        let mut preset = settings(&preset.to_json());
+    let from = presets.map(|(name, family, preset)| {
+        let mut preset = preset.clone();
         retain_used(config, &mut preset);
         let paths = differing(&[&own, &preset]).into_iter();
         let paths = paths.filter(|path| !find(&table, path).is_some_and(|found| found.is_local));
@@ -163,11 +197,12 @@ pub fn nearest_preset(config: &Value) -> Option<NearestPreset> {
         });
         NearestPreset {
             name,
+            family: *family,
             changed,
             preset,
         }
     });
-    from.min_by_key(|nearest| nearest.changed.len())
+    from.min_by_key(|nearest| nearest.changed.len() + usize::from(nearest.family.is_some()))
 }
 
 #[cfg(test)]

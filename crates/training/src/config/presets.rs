@@ -1,5 +1,6 @@
 //! Presets: settings that solve each synthetic task on two CPU cores, and settings for texts.
 
+use transformer::weights::Layout;
 use transformer::{NormPlacement, TransformerConfig};
 
 use super::{
@@ -7,6 +8,7 @@ use super::{
 };
 use crate::data::parallel::TextConfig;
 use crate::data::{DataConfig, Preset, SYNTHETIC_TASKS};
+use crate::error::UsageError;
 
 /// Settings of all presets for texts.
 const OF_TEXTS: &str = "model.dropout=0.1 optimization.epochs=10 optimization.optimizer.clip_norm=1 \
@@ -96,6 +98,19 @@ impl RunConfig {
     /// If `size` is not `tiny`, `small` or `base`.
     pub fn text(size: &str) -> Self {
         Self::of_name(size)
+    }
+
+    /// Gives the model the [choices](Layout::choices) of a family.
+    ///
+    /// # Errors
+    ///
+    /// If the models of the family are not whole models of text.
+    pub fn choose_family(&mut self, family: Layout) -> Result<(), UsageError> {
+        self.model = family.choices(self.model.clone())?;
+        if let DataConfig::Text(text) = &mut self.data {
+            text.tokenizer.joint |= self.model.weight_tying.shares_source();
+        }
+        Ok(())
     }
 
     fn of_name(name: &str) -> Self {

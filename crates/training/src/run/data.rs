@@ -68,7 +68,7 @@ pub fn compared_metrics() -> impl Iterator<Item = &'static str> {
 pub const DATA_HASHES: [&str; 2] = [TrainSettings::source.path, ValidSettings::source.path];
 
 /// Name of the hash of the model that a run began with, among its settings.
-const ORIGIN_HASH: &str = "from.sha256";
+pub const ORIGIN_HASH: &str = "from.sha256";
 
 impl RunData {
     /// Reads a run folder.
@@ -221,9 +221,12 @@ impl RunData {
 
 fn compared_settings(folder: &Path, config: &Value, status: &RunStatus) -> Settings {
     let mut found = settings(config);
-    if let Some(model) = &status.began_with {
+    // The checkpoint of step 0 would have LoRA's random matrices, too.
+    let of_pretrained = config["data"]["pretrained"]["sha256"].as_str();
+    let of_import = status.began_with.as_ref().map(|model| &*model.sha256);
+    if let Some(sha256) = of_pretrained.or(of_import) {
         found.remove("data.pretrained.folder");
-        found.insert(ORIGIN_HASH.into(), model.sha256.clone().into());
+        found.insert(ORIGIN_HASH.into(), sha256.into());
     }
     for earlier in checkpoint::earlier(&Checkpoints::of(folder)) {
         let Earlier { path, value, until } = earlier;

@@ -39,7 +39,7 @@ pub use tensorboard::TensorBoard;
 pub use {
     config_file::read_config,
     curves::{CURVES, Curves, MetricsLine, Point, read_metrics},
-    data::{DATA_HASHES, RunData, compared_metrics, labels, seed_groups},
+    data::{DATA_HASHES, ORIGIN_HASH, RunData, compared_metrics, labels, seed_groups},
     environment::{Environment, quoted, read_environments, rfc3339},
     latest::{find_run, is_cache, run_folders},
     layout::unusable,

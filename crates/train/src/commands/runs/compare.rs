@@ -7,10 +7,10 @@ use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use training::config::differences::{Settings, differing};
+use training::config::differences::{NearestPreset, Settings, differing};
 use training::config::setting_at;
 use training::data::TASK;
-use training::run::{DATA_HASHES, RunData, Status, compared_metrics, seed_groups};
+use training::run::{DATA_HASHES, ORIGIN_HASH, RunData, Status, compared_metrics, seed_groups};
 use training::setting::Tasks;
 
 use super::shown::{self, shortened};
@@ -100,6 +100,13 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     Ok(())
 }
 
+/// The settings of a model that a run began with.
+const ORIGIN: [&str; 3] = [
+    ORIGIN_HASH,
+    "data.pretrained.source_language",
+    "data.pretrained.target_language",
+];
+
 /// Returns the value of a setting of a group as it is shown. For the seed of a group of several runs,
 /// it is a list with the seed of each run.
 fn value(group: &[&RunData], path: &str) -> Value {
@@ -132,9 +139,16 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
     let all: Vec<&Settings> = first.iter().map(|run| &run.settings).collect();
     let nearest: Vec<_> = first.iter().map(|run| run.nearest_preset()).collect();
     let chosen = Vec::from_iter(nearest.iter().map(|it| it.as_ref().map(shown::chosen)));
-    // A setting that differs because the presets do was not chosen.
+    let origin = |run: &&RunData| ORIGIN.map(|path| run.settings.get(path).cloned());
+    let origins = Vec::from_iter(first.iter().map(origin));
+    let has_one_origin = origins.windows(2).all(|both| both[0] == both[1]);
+    // A setting that differs because the presets do was not chosen, nor was one that follows from
+    // another model that a run began with, or from its languages.
     let is_chosen = |path: &&str| {
         let mut chosen = chosen.iter();
+        if path.starts_with("data.pretrained.search.") && !has_one_origin {
+            return false;
+        }
         *path == TASK.path
             || DATA_HASHES.contains(path)
             || setting_at(path).is_none_or(|it| it.is_derived)
@@ -156,7 +170,12 @@ fn compared<'a>(groups: &[Vec<&'a RunData>]) -> Comparison<'a> {
     let folders = data.map(|data| &data["pretrained"]["folder"]);
     let from = origins.iter().eq(folders).then_some("--from");
     let preset = ("preset", Some("--preset"), presets.collect());
-    for (path, flag, values) in [("from", from, origins), preset] {
+    let family = |nearest: &Option<NearestPreset>| nearest.as_ref()?.family;
+    let families = nearest
+        .iter()
+        .map(|it| family(it).map(|it| it.to_string()).into());
+    let family = ("family", Some("--family"), families.collect());
+    for (path, flag, values) in [("from", from, origins), family, preset] {
         if values.iter().any(|value| *value != values[0]) {
             settings.insert(0, setting(path, flag, values));
         }

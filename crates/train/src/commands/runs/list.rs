@@ -187,6 +187,7 @@ fn settings(run: &RunData) -> Vec<String> {
         preset if run.is_of_texts() => words.push(format!("--preset {preset}")),
         _ => {}
     }
+    words.extend(nearest.family.map(|family| format!("--family {family}")));
     let chosen = shown::chosen(&nearest);
     let chosen = chosen.iter();
     words.extend(chosen.map(|(path, value)| shown::setting(path, value)));
@@ -209,6 +210,7 @@ fn record(run: &RunData) -> Value {
         "folder": run.folder.to_string_lossy(),
         "task": run.task(),
         "preset": nearest.map(|nearest| nearest.name),
+        "family": nearest.and_then(|nearest| nearest.family).map(|family| family.to_string()),
         "settings": nearest.map(|nearest| &nearest.changed),
         "seed": run.seed(),
         "step": run.status.step,

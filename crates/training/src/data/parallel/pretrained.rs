@@ -11,6 +11,10 @@ use crate::setting::{computed, declarations, text};
 /// Default `batch_tokens` of a run that fine-tunes a pretrained model.
 pub(crate) const BATCH_TOKENS: usize = 2048;
 
+/// Maximum length of a side of a training pair, in tokens, by which a run that fine-tunes a pretrained
+/// model begins.
+const MAX_LENGTH: usize = 256;
+
 /// The tokeniser of a pretrained model, and the model's settings that concern texts. Texts get the
 /// special tokens of the template in `tokenizer.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,6 +38,14 @@ pub struct PretrainedConfig {
     /// Generation settings from the model's files. If `target_language` is set, it determines the
     /// prefix instead.
     pub search: GenerateDefaults,
+}
+
+impl PretrainedConfig {
+    /// Returns the default maximum length of texts that the model is fine-tuned with, in tokens.
+    pub fn usual_length(&self) -> usize {
+        // The tokens that begin and end a text need positions, too.
+        self.max_tokens.saturating_sub(2).clamp(1, MAX_LENGTH)
+    }
 }
 
 declarations! {
