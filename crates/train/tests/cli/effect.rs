@@ -73,6 +73,7 @@ fn hints_name_what_can_be_typed() {
     write("hf/config.json", r#"{"model_type":"t5"}"#);
     write("w.safetensors", "");
     write("other.jsonl", "{\"de\":\"a\",\"en\":\"b\"}\n");
+    write("other.tsv", "a\tb\n");
     fs::write(folder.join("latin.tsv"), b"a\xff\tb\n").unwrap();
     let table = "
         fit --d-model 65 | must be a divisor of --d-model (65)
@@ -86,6 +87,8 @@ fn hints_name_what_can_be_typed() {
         generate w.safetensors | `train import FILE --run-dir RUN
         eval hf | `train import FOLDER --run-dir RUN`
         compare hf copy | `train import FOLDER --run-dir RUN`
+        generate copy --input other.jsonl | --input other.jsonl: has the name of JSON Lines
+        fit --run-dir new --train other.tsv --cache copy | copy: is the folder of a run; name another
         tokenize hf | folder hf: has";
     all_rejected(folder, "", table);
     let long = "1 ".repeat(30);

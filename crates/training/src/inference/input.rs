@@ -3,6 +3,7 @@
 use std::io::{Cursor, IsTerminal};
 use std::path::{Path, PathBuf};
 
+use crate::data::parallel::is_json_lines;
 use crate::error::{UsageError, quote};
 use crate::files::{LineReader, count_lines};
 
@@ -44,8 +45,14 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// If the file cannot be opened.
+    /// If the file cannot be opened, or has the name of a file of JSON Lines, whose objects are no
+    /// texts.
     pub fn open(path: &Path) -> Result<Self, UsageError> {
+        if is_json_lines(path) {
+            let expected = "has the name of JSON Lines, but a text in each line is needed; standard \
+                input takes its lines as they are";
+            return Err(UsageError::argument("input", path.display(), expected));
+        }
         let (name, reader) = (path.into(), LineReader::open(path));
         let reader = reader.map_err(|error| cannot_read(path, &error))?;
         Ok(Self { name, reader })

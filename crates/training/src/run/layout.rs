@@ -96,10 +96,8 @@ pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
     let is_inside = |run: &Path| {
         let inside = whole.strip_prefix(run).ok();
         let inside = inside.and_then(|path| path.iter().next());
-        let marks = [STATUS, METRICS, CHECKPOINTS];
-        let is_run = run.join(CONFIG).exists() && marks.iter().any(|mark| run.join(mark).exists());
         let is_own = |own: &OsStr| name == RUN_DIR || is_own(&own.to_string_lossy());
-        is_run && inside.is_some_and(is_own)
+        is_run(run) && inside.is_some_and(is_own)
     };
     let whose = if let Some(run) = whole.ancestors().skip(1).find(|run| is_inside(run)) {
         format!("in the folder of the run {}", run.display())
@@ -117,6 +115,13 @@ pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
     };
     let what = format!("is {whose}; name another path");
     Err(UsageError::argument(name, path.display(), what))
+}
+
+/// Returns whether a folder holds a run.
+pub(crate) fn is_run(folder: &Path) -> bool {
+    let marks = [STATUS, METRICS, CHECKPOINTS];
+    let has = |name: &str| folder.join(name).exists();
+    has(CONFIG) && marks.into_iter().any(has)
 }
 
 /// Returns whether a folder holds a Hugging Face model, and not a run.
@@ -178,7 +183,10 @@ pub(super) fn read_file(path: &Path, mebibytes: u64) -> Result<Vec<u8>, UsageErr
 /// Reads a JSON file of a run.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, UsageError> {
     let json = read_file(path, LARGEST)?;
-    serde_json::from_slice(&json).map_err(|error| unusable(path, format!("is damaged ({error})")))
+    let damaged = |what: String| unusable(path, format!("is damaged ({what})"));
+    let json: Value = serde_json::from_slice(&json).map_err(|error| damaged(error.to_string()))?;
+    // The error names the key.
+    serde_path_to_error::deserialize(json).map_err(|error| damaged(error.to_string()))
 }
 
 /// Reads a JSON file that a run may not have. Returns an empty value if it does not exist.

@@ -1,7 +1,6 @@
 //! Reads and writes `status.json`: the status of a run, and why it ended.
 
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -158,7 +157,7 @@ pub fn record_stop(folder: &Path, by: &str) -> Result<()> {
     }
     status.status = Status::Stopped;
     status.reason = Some(stopped_by(by));
-    write(folder, &status).context("cannot write status.json")
+    write(folder, &status)
 }
 
 pub(super) fn stopped_by(by: &str) -> String {
@@ -166,10 +165,11 @@ pub(super) fn stopped_by(by: &str) -> String {
 }
 
 /// Writes `status.json`. Threads of a process take turns, because they use the same temporary file.
-fn write(folder: &Path, status: &RunStatus) -> io::Result<()> {
+fn write(folder: &Path, status: &RunStatus) -> Result<()> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(|turn| turn.into_inner());
-    write_json(&folder.join(STATUS), status)
+    let path = folder.join(STATUS);
+    write_json(&path, status).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Writer of `status.json` for the process that trains in the folder. If it is dropped while the
@@ -212,7 +212,7 @@ impl StatusWriter {
         };
         change(current);
         self.folder.check()?;
-        write(self.folder.path(), current).context("cannot write status.json")
+        write(self.folder.path(), current)
     }
 
     pub(super) fn fail(&mut self, error: &anyhow::Error) -> Result<()> {

@@ -9,6 +9,7 @@ use super::config::TextConfig;
 use crate::error::UsageError;
 use crate::files::{TemporaryFolder, open_or_create};
 use crate::notes;
+use crate::run::layout::is_run;
 
 /// Prefixes of folder names: one for tokenised corpora, and one for trained tokenisers.
 pub(super) const PAIRS: &str = "pairs-";
@@ -64,6 +65,10 @@ pub(super) fn lock(folder: &Path) -> Result<File> {
         UsageError::setting(TextConfig::cache, folder.display(), expected)
     };
     fs::create_dir_all(folder).map_err(|error| wrong("", error))?;
+    if is_run(folder) {
+        let expected = "is the folder of a run; name another folder";
+        return Err(UsageError::setting(TextConfig::cache, folder.display(), expected).into());
+    }
     let file = open_or_create(&folder.join("lock"));
     let file = file.map_err(|error| wrong("its file lock ", error))?;
     match file.try_lock() {

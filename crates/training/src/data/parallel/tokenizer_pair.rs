@@ -49,8 +49,13 @@ impl TokenizerPair {
     /// or its hash is not that of `config`.
     pub fn of_run(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
         let Some([source, target]) = &config.tokenizer_sha256 else {
-            let expected = "has a config.json without hashes of the tokenisers";
-            return Err(UsageError::argument("run", run.display(), expected));
+            let expected = "must have the hash of each tokeniser: put it back, as in the config.json \
+                of one of the run's checkpoints";
+            return Err(UsageError::setting(
+                TextConfig::tokenizer_sha256,
+                "null",
+                expected,
+            ));
         };
         if let Some(model) = &config.pretrained {
             let parsed = PretrainedTokenizer::read(run)?;
