@@ -902,6 +902,12 @@ fn settings_that_would_change_the_outputs_are_refused() {
             "which weight_tying decoder would share",
         ),
         (
+            "gpt2",
+            "tie_word_embeddings",
+            "false",
+            "has no tensor decoder.generator.weight",
+        ),
+        (
             "bert",
             "position_embedding_type",
             "\"relative_key\"",

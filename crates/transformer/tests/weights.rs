@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{Fixture, assert_close};
 use transformer::weights::{
-    Contents, Dtype, ImportOptions, Imported, Layout, Parameters, WeightsFile, export, import,
-    metadata, parameters, to_bytes_with,
+    Contents, Dtype, ImportOptions, Imported, Layout, Parameters, WeightsError, WeightsFile,
+    export, import, metadata, parameters, to_bytes_with,
 };
 use transformer::{
     Activation, AttentionMask, Choice, NormKind, NormPlacement, NormVariance, Positions,
@@ -823,6 +823,25 @@ fn metadata_must_match_the_tensors() {
     for name in ["decoder.generator.weight", "encoder.input.embedding.weight"] {
         error(name, &format!("has no tensor {name}"));
     }
+    // Biases and shifts that the metadata denies.
+    let rms = config.clone().with_norm(NormKind::Rms);
+    let mut plain = config.clone();
+    plain.biases = false;
+    for (denied, name) in [(rms, "beta"), (plain, "bias")] {
+        let own = parameters(&model(&config));
+        let bytes = to_bytes_with(&own, Dtype::F32, &metadata(&denied)).unwrap();
+        let file = WeightsFile::from_bytes(bytes).unwrap();
+        let error = import(&file, &ImportOptions::default()).unwrap_err();
+        let WeightsError::Unused { name: unused, .. } = error.without_path() else {
+            panic!("{denied}");
+        };
+        assert!(unused.ends_with(name), "{unused}");
+        let options = ImportOptions {
+            allow_unused: true,
+            ..ImportOptions::default()
+        };
+        assert!(import(&file, &options).is_ok(), "{denied}");
+    }
 }
 
 #[test]
@@ -885,6 +904,11 @@ fn parameters_of_another_type_are_not_exported() {
     let mut all = parameters(&model(&config));
     let name = "decoder.input.embedding.weight";
     let table = all[name].clone();
+    all.insert("decoder.layers.2.more".into(), table.clone());
+    let other = export(&config, Contents::Model, &all, Layout::Paper, false);
+    let other = other.unwrap_err().to_string();
+    assert!(other.contains("decoder.layers.2.more"), "{other}");
+    all.remove("decoder.layers.2.more");
     all.insert(name.into(), table.clone().convert::<f64>());
     let export = |all: &Parameters| export(&config, Contents::Model, all, Layout::Paper, false);
     let error = export(&all).unwrap_err().to_string();

@@ -45,7 +45,7 @@ use crate::position::sinusoidal;
 ///
 /// # Errors
 ///
-/// The layout cannot represent the model. A parameter is missing, is neither f32 nor quantised by
+/// The layout cannot represent the model. A parameter is missing, is not the model's, is neither f32 nor quantised by
 /// [`quantize_int8`](super::quantize_int8()), or does not have the shape that `config` gives it.
 pub fn export(
     stacks: impl Into<Stacks>,
@@ -142,13 +142,23 @@ fn whole_names(contents: Contents, parameters: &Parameters) -> Cow<'_, Parameter
     Cow::Owned(parameters.iter().map(name).collect())
 }
 
-/// Checks that all parameters of the model are given, and have the right shapes and types.
+/// Checks that the parameters of the model are given, no others, and have the right shapes and types.
 fn check_whole(
     stacks: &Stacks,
     contents: Contents,
     parameters: &Parameters,
 ) -> Result<(), WeightsError> {
-    for (name, expected) in stacks.shapes() {
+    let shapes = stacks.shapes();
+    let is_left = |name: &&String| {
+        let is_other = (contents == Contents::Encoder && name.starts_with("decoder."))
+            || (contents == Contents::Decoder && name.starts_with("encoder."));
+        !is_other && !shapes.contains_key(*name)
+    };
+    let left: Vec<&String> = parameters.keys().filter(is_left).collect();
+    if !left.is_empty() {
+        return Err(WeightsError::unused(left));
+    }
+    for (name, expected) in shapes {
         match parameters.get(&name) {
             // An encoder may lack an embedding table.
             None if contents == Contents::Encoder && name.ends_with("embedding.weight") => {}

@@ -12,12 +12,13 @@ use super::int8::axis;
 use super::layout::Layout;
 use super::options::ImportOptions;
 use super::parameters::{Parameters, with_parameters};
-use super::pieces;
+use super::pieces::{self, Pieces};
 use super::recognise::{is_bias, recognise};
+use super::rule::Kind;
 use super::stacks::Stacks;
-use super::tying::{SOURCE_TABLE, Vocabulary, is_vocabulary};
+use super::tying::{GENERATOR, SOURCE_TABLE, Vocabulary, is_vocabulary};
 use super::unshown::{assumed, replaced};
-use crate::config::{DecoderConfig, TransformerConfig};
+use crate::config::{DecoderConfig, TransformerConfig, WeightTying};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::init::Init;
@@ -287,6 +288,24 @@ pub(super) fn read(
         if let Some(name) = own.find(|name| !pieces.contains_key(&name[..])) {
             return Err(WeightsError::missing([name]));
         }
+    }
+    let [_, has_decoder] = recognised.contents.has();
+    let is_untied = |tying: WeightTying| is_described && has_decoder && !tying.shares_generator();
+    if options.weight_tying.is_some_and(is_untied) && !pieces.contains_key(GENERATOR) {
+        return Err(WeightsError::missing([GENERATOR]));
+    }
+    // Tables of positions may be those that this crate computes.
+    let is_left = |(name, pieces): &(&&str, &Pieces)| {
+        let is_table = matches!(pieces[0].0.kind, Kind::Positions(_));
+        !is_vocabulary(name) && !is_table && !shapes.contains_key(**name)
+    };
+    let left: Vec<&str> = pieces
+        .iter()
+        .filter(is_left)
+        .map(|(name, _)| *name)
+        .collect();
+    if !left.is_empty() && !options.allow_unused {
+        return Err(WeightsError::unused(left));
     }
     // The vocabulary matrices are read before the other parameters take memory: for a while, two
     // copies of the largest matrix may be in memory.

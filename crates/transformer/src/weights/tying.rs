@@ -17,7 +17,7 @@ use crate::config::WeightTying;
 
 pub(super) const SOURCE_TABLE: &str = "encoder.input.embedding.weight";
 const TARGET_TABLE: &str = "decoder.input.embedding.weight";
-const GENERATOR: &str = "decoder.generator.weight";
+pub(super) const GENERATOR: &str = "decoder.generator.weight";
 
 /// Returns whether a parameter is a vocabulary matrix.
 pub(super) fn is_vocabulary(name: &str) -> bool {

@@ -52,7 +52,11 @@ impl Names {
             n_heads: Some(n_heads),
             norm_epsilon: fields.optional(self.norm_epsilon)?,
             max_len: Some(fields.required(self.max_len)?),
-            weight_tying: is_tied.then_some(WeightTying::Decoder),
+            weight_tying: Some(if is_tied {
+                WeightTying::Decoder
+            } else {
+                WeightTying::None
+            }),
             pad_id: fields.optional("pad_token_id")?,
             dropout: match self.dropout.first() {
                 Some(name) => fields.optional(name)?,
