@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use burn::module::{Module, ParamGroup, Quantizer};
+use burn::tensor::quantization::{Calibration, QuantValue};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use safetensors::tensor::{Dtype as FileDtype, TensorView};
 use transformer::weights::{
@@ -10,7 +12,7 @@ use transformer::weights::{
     export, from_bytes, import, metadata, parameters, quantize_int8, to_bytes, to_bytes_with,
     with_parameters,
 };
-use transformer::{Transformer, TransformerConfig, WeightTying};
+use transformer::{Positions, Transformer, TransformerConfig, WeightTying};
 
 fn config(tying: WeightTying) -> TransformerConfig {
     TransformerConfig::new(24, 24)
@@ -55,6 +57,8 @@ fn quantised_models_survive_a_file_to_the_last_bit() {
         assert_eq!(parameters(&read), parameters(&small));
         assert_eq!(logits(&read), logits(&small));
         assert_ne!(logits(&read), logits(&model));
+        let float = with_parameters(&small, parameters(&model)).unwrap();
+        assert_eq!(parameters(&float), parameters(&model));
         assert_eq!(to_bytes(&parameters(&read)).unwrap(), bytes);
 
         let about = metadata(&config(tying));
@@ -208,4 +212,22 @@ fn damaged_files_never_panic() {
         }
     }
     assert!(n_rejected > 100, "{n_rejected}");
+}
+
+#[test]
+fn burns_quantiser_takes_tables_of_positions() {
+    let device = Device::flex();
+    let scheme = device.settings().quantization.scheme;
+    for positions in [Positions::Learned, Positions::Relative] {
+        let config = config(WeightTying::None).with_positions(positions);
+        let model = config.with_dropout(0.0).init_seeded(1, &device).unwrap();
+        let mut quantizer = Quantizer::new(Calibration::MinMax, scheme.with_value(QuantValue::Q8S));
+        let matrices = ParamGroup::from_regex("weight$").unwrap();
+        quantizer.set_param_group(matrices);
+        let small = logits(&model.clone().quantize_weights(&mut quantizer));
+        let exact = logits(&model);
+        let differs = small.iter::<f32>().zip(exact.iter::<f32>());
+        let most = differs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(most > 0.0 && most < 0.1, "{positions}: {most}");
+    }
 }

@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
-use super::table::rows;
+use super::table::{floats, rows};
 use crate::init::Init;
 
 /// A table with one trained vector per position.
@@ -35,6 +35,6 @@ impl LearnedEncoding {
     ///
     /// If `offset + length` exceeds `max_len`, or `length` is 0.
     pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
-        rows(self.weight.val(), offset, length)
+        rows(floats(self.weight.val()), offset, length)
     }
 }

@@ -15,6 +15,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
+use super::table::floats;
 use crate::config::PositionConfig;
 use crate::error::ConfigError;
 use crate::init::Init;
@@ -70,7 +71,7 @@ impl RelativeBias {
     ///
     /// - output: `[1, H, length, past + length]`
     pub fn forward(&self, past: usize, length: usize) -> Tensor<4> {
-        let table = self.weight.val();
+        let table = floats(self.weight.val());
         let [n_buckets, n_heads] = table.dims();
         let total = past + length;
         let buckets: Vec<i32> = (0..length)

@@ -1,8 +1,16 @@
 //! Slices of a position table.
 
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
 pub(super) const NO_TOKENS: &str = "there are no tokens: a sequence needs at least one position";
+
+/// Returns a table in floating-point numbers, also if Burn's quantiser has quantised it.
+pub(super) fn floats(table: Tensor<2>) -> Tensor<2> {
+    match table.dtype() {
+        DType::QFloat(_) => table.dequantize(),
+        _ => table,
+    }
+}
 
 /// Returns rows `offset..offset + length` of a position table.
 ///

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use burn::module::{Module, Param};
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{DType, Tensor, TensorData};
 
 use super::error::WeightsError;
 use super::int8::{Int8, axis, dequantize};
@@ -29,7 +29,7 @@ pub fn parameters<M: Module>(module: &M) -> Parameters {
 }
 
 /// Returns a copy of `module` with the given parameters, on the module's device and in its
-/// precision.
+/// precision; matrices of a quantised module that are given in f32 stay so.
 ///
 /// A matrix that is quantised in blocks stays quantised on devices without autodiff for which
 /// [`fused::takes_int8`] is true, if its blocks have the direction that
@@ -134,7 +134,10 @@ impl MapNamed for Replace {
                 Cow::Borrowed(_) => data,
             };
             let is_trained = tensor.is_require_grad();
-            let precision = tensor.dtype();
+            let precision = match tensor.dtype() {
+                DType::QFloat(_) => DType::F32,
+                precision => precision,
+            };
             Tensor::from_data(data, (&tensor.device(), precision)).set_require_grad(is_trained)
         })
     }
