@@ -76,16 +76,18 @@
 //! - **Dropout** is active in models that are made on a device with autodiff (`device.autodiff()`), but not
 //!   after `freeze()`. `model.valid()` returns the model without autodiff and dropout, and `model.train()`
 //!   the model with both; `to_device` changes neither.
-//! - **Configurations** are read from JSON as Burn reads them: unknown fields are ignored, and an optional
-//!   field that is missing is `None`. A misspelt name is therefore not noticed; writing the
-//!   configuration again shows it.
+//! - **Configurations** in JSON have all fields that are no `Option`. [`EncoderConfig`], [`DecoderConfig`]
+//!   and [`LayerConfig`] reject unknown fields. The others are read as Burn reads them, which ignores
+//!   these: a misspelt `Option` is not noticed; writing the configuration again shows it.
 //! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
 //!   backend. `init` of any part and dropout draw from the device's generator, which
 //!   `device.seed(..)` seeds.
 //! - **Half precision**: models that are made or loaded on a device after
 //!   `device.configure(FloatDType::BF16)?`, before its first use in the process, have 16 bits, as do
-//!   their gradients; losses are summed in f32. On flex, f32 is faster, and [`fused::bf16_matmuls`]
+//!   their gradients; losses are summed in f32. Training in f16 needs a loss scale, bf16 none. On flex, f32 is faster, and [`fused::bf16_matmuls`]
 //!   rounds only the inputs of products.
+//! - **LoRA**: Burn's `apply_lora` adds its products at every step and token; `materialize` merges them
+//!   for generation and files.
 //! - **Threads**: on flex, a loop of your own over a small model is faster inside
 //!   [`fused::in_pool`], which generation calls itself.
 //! - **Errors**: functions that check settings, token ids or files return a `Result`. Tensors of

@@ -22,6 +22,8 @@ use crate::memory::Memory;
 use crate::model::Transformer;
 
 /// Label-smoothed cross-entropy over the labels that are not negative.
+///
+/// [`fused::cross_entropy`] has the loss of each label, for weights of your own.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropy {
     smoothing: f64,

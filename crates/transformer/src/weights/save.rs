@@ -106,7 +106,8 @@ fn lacks(about: &BTreeMap<String, String>, stack: &str) -> WeightsError {
 ///
 /// The file is a safetensors file in the native layout, in f32 (quantised matrices stay so). It
 /// appears whole or not at all: a file that stands there is replaced in one step, and keeps its
-/// permissions. If [`Transformer::config`] is not `None`, [`import`](super::import()) and the
+/// permissions. It does not have the ids of the parameters, by which an optimizer's record knows them: to
+/// go on with a training, use records or Burnpack. If [`Transformer::config`] is not `None`, [`import`](super::import()) and the
 /// program `train` read it, too.
 ///
 /// ```
@@ -166,8 +167,13 @@ fn changed<M: Module + Display>(model: &M, built: &M) -> Option<String> {
     let (own, expected) = (shapes(model), shapes(built));
     let differs = |name: &&String| own.get(*name) != expected.get(*name);
     if let Some(name) = own.keys().chain(expected.keys()).find(differs) {
+        let hint = if name.contains(".lora.") {
+            " (`materialize` merges LoRA's products)"
+        } else {
+            ""
+        };
         return Some(format!(
-            "a parameter {name} that is not that of its configuration"
+            "a parameter {name} that is not that of its configuration{hint}"
         ));
     }
     // Burn's display has the rest: activations, norms, heads and positions.
