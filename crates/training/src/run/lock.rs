@@ -50,21 +50,26 @@ impl LockedFolder {
         ))
     }
 
-    #[cfg(unix)]
     fn is_in_place(&self) -> bool {
-        use std::fs::{self, Metadata};
-        use std::os::unix::fs::MetadataExt;
-        let id = |file: Metadata| (file.dev(), file.ino());
-        let now = fs::metadata(self.path.join(LOCK)).map(id);
-        // If the metadata of the locked file cannot be read, the folder is assumed to be in place.
-        let locked = self.file.metadata().map(id);
-        locked.map_or(true, |locked| now.is_ok_and(|now| now == locked))
+        is_file_at(&self.file, &self.path.join(LOCK))
     }
+}
 
-    #[cfg(not(unix))]
-    fn is_in_place(&self) -> bool {
-        self.path.join(LOCK).exists()
-    }
+/// Returns whether an open file is the one at `path`, which another program may have replaced.
+#[cfg(unix)]
+pub(super) fn is_file_at(file: &File, path: &Path) -> bool {
+    use std::fs::{self, Metadata};
+    use std::os::unix::fs::MetadataExt;
+    let id = |file: Metadata| (file.dev(), file.ino());
+    let now = fs::metadata(path).map(id);
+    // If the metadata of the open file cannot be read, it is assumed to be in place.
+    let open = file.metadata().map(id);
+    open.map_or(true, |open| now.is_ok_and(|now| now == open))
+}
+
+#[cfg(not(unix))]
+pub(super) fn is_file_at(_: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 /// Locks a folder against other processes until the result is dropped.

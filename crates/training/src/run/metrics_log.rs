@@ -1,7 +1,7 @@
 //! Writes a run's `metrics.jsonl`, and repairs a damaged one when the run is resumed.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::curves::parse_line;
 use super::layout::{DAMAGED, METRICS};
+use super::lock::is_file_at;
 use crate::files::{Checksum, hex, open_or_create, replace_whole, sha256};
 use crate::notes;
 
@@ -51,9 +52,24 @@ impl MetricsLog {
     }
 
     /// Waits until all lines are on the disk, and returns the file's position.
+    ///
+    /// If another program has replaced or cut the file, such as an editor, it gets the whole lines that
+    /// are left of this run's, with a warning.
     pub(super) fn sync(&mut self) -> io::Result<Checksum> {
         self.flush()?;
-        self.file.get_ref().sync_data()?;
+        let file = self.file.get_ref();
+        file.sync_data()?;
+        if file.metadata()?.len() != self.bytes || !is_file_at(file, &self.path) {
+            let path = self.path.display();
+            notes::warn(&format!(
+                "{path} was replaced or cut by another program: it has the lines that are left of this run's"
+            ));
+            let mut file = file.try_clone()?;
+            let mut text = Vec::new();
+            file.rewind()?;
+            file.read_to_end(&mut text)?;
+            self.restart(&whole_lines(&text, usize::MAX))?;
+        }
         let (bytes, sha256) = (self.bytes, hex(&self.hash.clone().finalize()));
         Ok(Checksum { bytes, sha256 })
     }
@@ -78,11 +94,7 @@ impl MetricsLog {
     }
 
     fn repair(&mut self, text: &[u8], step: usize) -> io::Result<()> {
-        let lines = text.split_inclusive(|&byte| byte == b'\n');
-        let is_whole = |line: &&[u8]| {
-            line.ends_with(b"\n") && parse_line(line).is_some_and(|line| line.step <= step)
-        };
-        let kept = lines.filter(is_whole).collect::<Vec<_>>().concat();
+        let kept = whole_lines(text, step);
         let path = self.path.display();
         let mut what = format!(
             "{path} differs from what it was at the checkpoint of step {step}: only whole lines are kept"
@@ -103,12 +115,19 @@ impl MetricsLog {
     /// hard link keeps what the file had.
     fn restart(&mut self, kept: &[u8]) -> io::Result<()> {
         replace_whole(&self.path, kept)?;
-        let mut file = open_or_create(&self.path)?;
-        file.seek(SeekFrom::End(0))?;
-        self.file = BufWriter::new(file);
+        self.file = BufWriter::new(open_or_create(&self.path)?);
         (self.bytes, self.hash) = (kept.len() as u64, Sha256::new_with_prefix(kept));
         Ok(())
     }
+}
+
+/// Returns the undamaged lines of `metrics.jsonl` up to a step.
+fn whole_lines(text: &[u8], step: usize) -> Vec<u8> {
+    let lines = text.split_inclusive(|&byte| byte == b'\n');
+    let is_whole = |line: &&[u8]| {
+        line.ends_with(b"\n") && parse_line(line).is_some_and(|line| line.step <= step)
+    };
+    lines.filter(is_whole).collect::<Vec<_>>().concat()
 }
 
 #[cfg(test)]
@@ -159,6 +178,31 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
         assert_eq!(position.sha256, crate::files::sha256(text.as_bytes()));
         assert!(!folder.path().join(DAMAGED).exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_another_program_has_changed_has_the_lines_that_are_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(METRICS);
+        let (mut log, ..) = logged(folder.path());
+        let whole = fs::read_to_string(&path).unwrap();
+        // An editor writes another file of this name.
+        let cut = folder.path().join("cut");
+        fs::write(&cut, &whole[..20]).unwrap();
+        fs::rename(&cut, &path).unwrap();
+        log.add(&line(5)).unwrap();
+        let position = log.sync().unwrap();
+        let text = whole + &format!("{}\n", line(5));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(position.sha256, sha256(text.as_bytes()));
+        // A shell empties the file.
+        fs::write(&path, "").unwrap();
+        log.add(&line(6)).unwrap();
+        let position = log.sync().unwrap();
+        let text = format!("{}\n", line(6));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(position.sha256, sha256(text.as_bytes()));
     }
 
     #[cfg(unix)]
