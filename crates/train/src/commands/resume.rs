@@ -113,7 +113,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         output::note("the run has no checkpoint yet: it begins again");
         (None, begin_with(&mut config, None)?)
     } else {
-        let (step, files) = checkpoint::newest(&checkpoints)?;
+        let (step, files) = checkpoint::newest(&checkpoints, true)?;
         let end = checkpoint::read_state(&files)?.end_reason;
         let end = end.filter(|_| folder.ended_at() == Some(step));
         check_steps(args, &config, step, end)?;

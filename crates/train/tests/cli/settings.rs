@@ -205,7 +205,7 @@ fn threads_are_recorded_and_missing_checkpoints_named() {
     assert_eq!(state["threads"], 3);
     let table = "
         77 | --checkpoint 77: | checkpoints has no checkpoint of step 77, only of 12
-        average:5 | --checkpoint average:5: | checkpoints has 1 checkpoint, fewer than 5";
+        average:5 | --checkpoint average:5: | checkpoints has the newest 1 checkpoint, fewer than 5";
     all_rejected(folder, "eval run --checkpoint", table);
 }
 

@@ -443,6 +443,16 @@ fn a_damaged_checkpoint_never_outlives_good_ones() {
 }
 
 #[test]
+fn a_model_without_its_moments_is_used_but_not_trained() {
+    let (folder, trained) = small_run("--keep 1");
+    let before = run(&folder, "eval run");
+    std::fs::remove_file(trained.join("checkpoints/step-12/optimizer.safetensors")).unwrap();
+    assert_eq!(run(&folder, "eval run"), before);
+    let missing = "step-12/optimizer.safetensors: is missing";
+    rejected(&folder, "resume run --steps 20", &[missing]);
+}
+
+#[test]
 fn steps_that_f16_skips_are_counted() {
     let folder = &Folder::new();
     let flags = "--precision f16 --steps 20 --warmup 20 --schedule noam --set optimization.schedule.factor=8 --norm post \

@@ -154,7 +154,7 @@ fn the_selected_checkpoint_is_read() {
     let error = load_selected(&path, "7").err().unwrap();
     assert_has(&error, &["has no checkpoint of step 7, only of 9, 10"]);
     let error = load_selected(&path, "average:3").err().unwrap();
-    assert_has(&error, &["has 2 checkpoints, fewer than 3"]);
+    assert_has(&error, &["has the newest 2 checkpoints, fewer than 3"]);
     for wrong in ["", "first", "average:0", "average:", "mean:2", "-1"] {
         let error = load_selected(&path, wrong).err().unwrap();
         assert_has(&error, &["must be best, last"]);

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use transformer::weights::{self, Parameters};
 
-use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint};
+use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint, OPTIMIZER};
 use crate::config::differences::{Settings, differing, flat};
 use crate::config::{OptimizationConfig, RunConfig, ScheduleKind, setting_at};
 use crate::data::TASK;
@@ -26,21 +26,28 @@ pub const MODEL: &str = "model.safetensors";
 /// File of the parameters' moving average, in safetensors format; missing if the run has none.
 pub(crate) const AVERAGE: &str = "average.safetensors";
 
-/// File of the optimizer's moments, in safetensors format.
-pub const OPTIMIZER: &str = "optimizer.safetensors";
-
 /// File of the [`TrainingState`], in JSON.
 pub const STATE: &str = "state.json";
 
 /// Reads the newest undamaged checkpoint, and returns its step and its files. Warns about newer
-/// checkpoints that are damaged, or missing.
+/// checkpoints that are damaged, or missing. The optimizer's moments may be missing, unless training
+/// `goes_on`.
 ///
 /// # Errors
 ///
 /// If no checkpoint can be used, or the newest one that is not damaged [may be
 /// whole](CheckpointError::may_be_whole).
-pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
-    let (step, files, skipped) = checkpoints.newest(check_files)?;
+pub fn newest(
+    checkpoints: &Checkpoints,
+    goes_on: bool,
+) -> Result<(usize, LoadedCheckpoint), UsageError> {
+    let (step, files, skipped) = checkpoints.newest(|step, files| {
+        check_files(step, files)?;
+        if goes_on {
+            files.open(OPTIMIZER)?;
+        }
+        Ok(())
+    })?;
     let newest = format!("the newest undamaged one is of step {step}");
     for damaged in skipped {
         notes::warn(&format!("{damaged}; {newest}"));
@@ -65,7 +72,7 @@ fn folder_of_run(checkpoints: &Checkpoints) -> &Path {
 ///
 /// Those of [`newest`], also for the run's model.
 pub fn of_model(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
-    let (last, files) = newest(checkpoints)?;
+    let (last, files) = newest(checkpoints, false)?;
     // A run that has ended says which model was tested.
     let run = folder_of_run(checkpoints);
     let summary: Value = read_json_if_any(&run.join(SUMMARY)).unwrap_or_default();

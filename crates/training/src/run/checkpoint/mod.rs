@@ -9,9 +9,9 @@ pub(crate) use contents::{
     AVERAGE, at_step, check_config, earlier, first_infinite, read_parameters, restored,
 };
 #[doc(hidden)]
-pub use contents::{MODEL, OPTIMIZER, STATE, newest, of_model, read_state};
+pub use contents::{MODEL, STATE, newest, of_model, read_state};
 pub use selector::CheckpointSelector;
-pub use store::{CheckpointError, Checkpoints};
+pub use store::{CheckpointError, Checkpoints, OPTIMIZER};
 #[doc(hidden)]
 pub use store::{Content, LoadedCheckpoint};
 pub use trained::{TrainedRun, load_model};

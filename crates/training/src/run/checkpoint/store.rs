@@ -25,6 +25,9 @@ pub(crate) const FORMAT: u32 = 1;
 
 const MANIFEST: &str = "manifest.json";
 
+/// File of the optimizer's moments, in safetensors format.
+pub const OPTIMIZER: &str = "optimizer.safetensors";
+
 const MISSING: &str = "is missing";
 
 /// The content of a file of a checkpoint.
@@ -209,11 +212,16 @@ impl Checkpoints {
                 let what = format!("has {length} bytes, but was written with {}", entry.bytes);
                 return Err(damaged(&path, what));
             }
-            let read = || {
+            let read = || -> io::Result<_> {
                 let file = open_regular(&path)?;
                 Ok((Checksum::of(&file)?, file))
             };
-            let (found, file) = read().map_err(|error| unreadable(&path, &error))?;
+            let (found, file) = match read() {
+                // Only training needs the moments, which take two thirds of the space.
+                Err(error) if name == OPTIMIZER && error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(unreadable(&path, &error)),
+                Ok(read) => read,
+            };
             if found != entry {
                 return Err(damaged(&path, "differs from its SHA-256".into()));
             }

@@ -96,7 +96,7 @@ pub fn load_model(
         Ok(merged(restored(&model, files, name(files))?, lora))
     };
     let (step, files) = match selector {
-        CheckpointSelector::Last => newest(&checkpoints)?,
+        CheckpointSelector::Last => newest(&checkpoints, false)?,
         CheckpointSelector::Step(step) => {
             let files = at_step(&checkpoints, step);
             let files = files.map_err(|error| of_selector(step, error.into()))?;
@@ -110,7 +110,7 @@ pub fn load_model(
                 Ok(weights::parameters(&read(&at_step(&checkpoints, step)?)?))
             };
             let mean = || -> Result<_, UsageError> {
-                let steps = last(&checkpoints, k)?;
+                let steps = last(&checkpoints, k, config.checkpointing.keep)?;
                 let step = steps[steps.len() - 1];
                 Ok((step, weights::mean(steps.iter().map(read))?))
             };
@@ -131,17 +131,21 @@ fn of_selector(selector: impl Display, error: UsageError) -> UsageError {
     UsageError::argument("checkpoint", selector, expected)
 }
 
-/// Returns the steps of the `k` newest checkpoints.
-fn last(checkpoints: &Checkpoints, k: usize) -> Result<Vec<usize>, UsageError> {
+/// Returns the steps of the `k` newest checkpoints, of which the run keeps `keep`.
+fn last(checkpoints: &Checkpoints, k: usize, keep: usize) -> Result<Vec<usize>, UsageError> {
     let mut steps = checkpoints.steps();
-    let (found, keep) = (steps.len(), CheckpointingConfig::keep.name());
-    let what = match found.checked_sub(k) {
-        _ if k == 0 => "needs at least one checkpoint for an average, not 0".into(),
-        None => {
-            let found = counted(found, "checkpoint");
-            format!("has {found}, fewer than {k} ({keep})")
-        }
-        Some(first) => return Ok(steps.split_off(first)),
+    // A checkpoint before these is that of the best evaluation, at any distance.
+    let (all, found) = (steps.len(), steps.len().min(keep));
+    let what = if k == 0 {
+        "needs at least one checkpoint for an average, not 0".into()
+    } else if k > found {
+        let (found, keep) = (
+            counted(found, "checkpoint"),
+            CheckpointingConfig::keep.name(),
+        );
+        format!("has the newest {found}, fewer than {k} ({keep})")
+    } else {
+        return Ok(steps.split_off(all - k));
     };
     Err(unusable(checkpoints.folder(), what))
 }
