@@ -25,6 +25,16 @@ impl InputArgs {
     /// A text that is the name of a file or `-`, or a file that cannot be opened.
     pub fn open(&self) -> Result<Input, UsageError> {
         if self.texts.is_empty() {
+            let input = match &*self.input {
+                stdin if stdin == Path::new("-") => Path::new("/dev/stdin"),
+                file => file,
+            };
+            let [read, written] =
+                [input, Path::new("/dev/stdout")].map(|path| path.canonicalize().ok());
+            if read == written && read.is_some_and(|file| file.is_file()) {
+                let what = "is the file of standard output, and would never end".into();
+                return Err(self.wrong(what));
+            }
             return Input::open(&self.input);
         }
         let mut texts = self.texts.iter();

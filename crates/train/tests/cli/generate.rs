@@ -476,6 +476,16 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
     let line = format!("TRAIN generate {} -o out < out", run().display());
     let own = shell(folder, &line);
     fails(&own, 2, &["--output out: ", "would be lost"]);
+    std::fs::write(folder.join("both"), "1 2\n3 4\n").unwrap();
+    for input in ["--input both", "< both"] {
+        let line = format!("TRAIN generate {} {input} >> both", run().display());
+        let expected = "--input ";
+        fails(
+            &shell(folder, &line),
+            2,
+            &[expected, "is the file of standard output"],
+        );
+    }
 }
 
 #[test]
