@@ -27,7 +27,9 @@ impl<'a> Trainer<'a> {
     /// folder cannot be written. In the first two cases, the folder is unchanged.
     pub fn resume(&mut self, files: &LoadedCheckpoint) -> Result<()> {
         let mut state = checkpoint::read_state(files).map_err(UsageError::from)?;
-        for (path, value) in checkpoint::check_config(files, self.config)? {
+        let changed = checkpoint::check_config(files, self.config)?.into_iter();
+        // What changes before the first step was never used.
+        for (path, value) in changed.filter(|_| state.step > 0) {
             let now = value_at(&self.config.to_json(), &path).map_or("-".into(), shown);
             let (then, until) = (shown(&value), state.step);
             notes::note(&format!(

@@ -169,7 +169,11 @@ pub fn run(args: &ImportArgs) -> Result<()> {
             }
             let mut model = PretrainedModel::open_with(&args.file, &languages, options)?;
             let mut config = model.config.clone();
+            let sha256 = model.sha256();
             let text = &mut model.dataset.config;
+            if let Some(pretrained) = &mut text.pretrained {
+                pretrained.sha256 = Some(sha256);
+            }
             // Two positions remain for the begin and the end symbol.
             let most = config.model.max_len.saturating_sub(2).max(1);
             text.max_length = Sides::both(most);
