@@ -70,8 +70,8 @@ pub struct FitArgs {
     /// cannot be --task and --preset, override it
     #[arg(long, value_name = "FILE", help_heading = "Settings and output", conflicts_with_all = ["preset", "task"])]
     pub config: Option<PathBuf>,
-    /// Set a setting by its path in config.json, such as optimization.optimizer.beta_2=0.99, that
-    /// no other flag gives; may be given several times
+    /// Set a setting by its path in config.json, such as optimization.optimizer.beta_2=0.99, also
+    /// one that has no flag; may be given several times
     #[arg(long, value_name = "PATH=VALUE", help_heading = "Settings and output", value_parser = assignment(SETTING))]
     pub set: Vec<(String, String)>,
     /// Print the size of the model and the time of a step, and exit; writes nothing

@@ -64,10 +64,13 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
     let parsed = |word: &str, line: &Line| {
         let (id, what) = if args.ids {
             let id = word.parse().ok().filter(|id| (*id as usize) < names.len());
-            (id, "is not the id of a token")
+            (
+                id,
+                format!("is not the id of a token, from 0 to {}", names.len() - 1),
+            )
         } else {
             let what = "is not a token of this tokeniser, as `train tokenize` prints them";
-            (ids.get(word).copied(), what)
+            (ids.get(word).copied(), what.into())
         };
         id.ok_or_else(|| line.wrong(format!("{} {what}", quote(word))))
     };

@@ -88,7 +88,7 @@ fn hints_name_what_can_be_typed() {
         eval hf | `train import FOLDER --run-dir RUN`
         compare hf copy | `train import FOLDER --run-dir RUN`
         generate copy --input other.jsonl | --input other.jsonl: has the name of JSON Lines
-        fit --run-dir new --train other.tsv --cache copy | copy: is the folder of a run; name another
+        fit --run-dir new --train other.tsv --cache copy | copy: is the folder of a run or of a model; name another
         tokenize hf | folder hf: has";
     all_rejected(folder, "", table);
     let long = "1 ".repeat(30);

@@ -118,7 +118,7 @@ pub fn check_output(name: &'static str, path: &Path) -> Result<(), UsageError> {
 }
 
 /// Returns whether a folder holds a run.
-pub(crate) fn is_run(folder: &Path) -> bool {
+pub(super) fn is_run(folder: &Path) -> bool {
     let marks = [STATUS, METRICS, CHECKPOINTS];
     let has = |name: &str| folder.join(name).exists();
     has(CONFIG) && marks.into_iter().any(has)

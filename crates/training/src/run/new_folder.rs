@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::layout::{CONFIG, LOCK, RUN_DIR, cannot_write, check_names, check_output};
+use super::layout::{CONFIG, LOCK, RUN_DIR, cannot_write, check_names, check_output, is_run};
 use crate::error::UsageError;
 
 /// Creates the folder `path` if it does not exist, and rejects a folder that is not empty. Files
@@ -23,12 +23,11 @@ pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
         name == LOCK || is_config || is_tokenizer
     };
     if entries.any(|entry| !entry.is_ok_and(|entry| is_left(&entry.file_name()))) {
-        let what = if path.join(CONFIG).exists() {
-            "already holds a run"
+        let expected = if is_run(path) {
+            "already holds a run; name another folder, or remove this one first"
         } else {
-            "is not empty"
+            "is not empty; name another folder"
         };
-        let expected = format!("{what}; name another folder, or remove this one first");
         return Err(UsageError::argument(RUN_DIR, path.display(), expected));
     }
     check_names(RUN_DIR, path)?;
@@ -64,6 +63,7 @@ pub(super) fn next_free(parent: &Path, name: &str) -> Result<PathBuf, UsageError
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::layout::METRICS;
     use crate::run::lock::lock;
     use crate::tests::assert_has;
 
@@ -96,6 +96,8 @@ mod tests {
         fs::write(path.join("notes"), "").unwrap();
         assert_has(&claim(&path).unwrap_err(), &["is not empty"]);
         fs::write(path.join(CONFIG), "").unwrap();
+        assert_has(&claim(&path).unwrap_err(), &["is not empty"]);
+        fs::write(path.join(METRICS), "").unwrap();
         assert_has(&claim(&path).unwrap_err(), &["already holds a run"]);
     }
 }

@@ -82,7 +82,7 @@ pub enum WeightsError {
     },
     /// A tensor has elements that are infinite or NaN, or scales that are too large.
     #[error(
-        "tensor {name} has {count} of {total} elements that are not finite: the model has diverged, or the file is damaged"
+        "tensor {name} has {count} of {total} elements that are not finite in f32: the model has diverged, or the file is damaged"
     )]
     NotFinite {
         /// Name of the tensor.

@@ -67,6 +67,9 @@ pub(super) fn replaced(written: &TransformerConfig, now: &TransformerConfig) -> 
     let json = |config| serde_json::to_value(config).expect("it is plain data");
     let [written, now] = [written, now].map(json);
     let names = [
+        "n_encoder_layers",
+        "n_decoder_layers",
+        "d_ff",
         "n_heads",
         "activation",
         "norm_placement",

@@ -9,7 +9,6 @@ use super::config::TextConfig;
 use crate::error::UsageError;
 use crate::files::{TemporaryFolder, open_or_create};
 use crate::notes;
-use crate::run::layout::is_run;
 
 /// Prefixes of folder names: one for tokenised corpora, and one for trained tokenisers.
 pub(super) const PAIRS: &str = "pairs-";
@@ -65,8 +64,8 @@ pub(super) fn lock(folder: &Path) -> Result<File> {
         UsageError::setting(TextConfig::cache, folder.display(), expected)
     };
     fs::create_dir_all(folder).map_err(|error| wrong("", error))?;
-    if is_run(folder) {
-        let expected = "is the folder of a run; name another folder";
+    if folder.join("config.json").exists() {
+        let expected = "is the folder of a run or of a model; name another folder";
         return Err(UsageError::setting(TextConfig::cache, folder.display(), expected).into());
     }
     let file = open_or_create(&folder.join("lock"));
