@@ -184,6 +184,8 @@ pub(super) fn write(stacks: &Stacks, model_type: &str, class: &str) -> Value {
         "attention_dropout": config.dropout,
         "activation_dropout": config.dropout,
         "scale_embedding": config.scale_embeddings,
+        // Other programs read it, such as CTranslate2.
+        "normalize_before": config.norm_placement == NormPlacement::Pre,
         "pad_token_id": config.pad_id,
     })
 }
