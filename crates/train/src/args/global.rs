@@ -11,7 +11,7 @@ use training::host;
 use super::parse::whole_within;
 
 /// Maximum number of threads. A larger number is probably a mistake.
-const MAX_THREADS: u64 = 1024;
+const MAX_THREADS: usize = 1024;
 
 /// Environment variable with the number of threads, which rayon reads, too.
 const VARIABLE: &str = "RAYON_NUM_THREADS";
@@ -21,7 +21,7 @@ const VARIABLE: &str = "RAYON_NUM_THREADS";
 #[command(next_help_heading = "Options of every command")]
 pub struct GlobalArgs {
     /// Number of threads [default: the cores, divided among the processes]
-    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_within(1, MAX_THREADS as i64))]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_within(1, MAX_THREADS))]
     pub threads: Option<usize>,
     /// Print only results, warnings and errors
     #[arg(long, short, global = true)]
@@ -43,7 +43,7 @@ impl GlobalArgs {
         let share = (group.size() > 1).then(|| share_of_cores(group));
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         // Of many threads for a core, most wait for the others.
-        let limit = (16 * cores).clamp(64, MAX_THREADS as usize);
+        let limit = (16 * cores).clamp(64, MAX_THREADS);
         let most =
             format!("must be a whole number from 1 to {limit} on a machine with {cores} cores");
         let text = env::var(VARIABLE).ok().filter(|_| self.threads.is_none());

@@ -23,8 +23,8 @@ pub use input::InputArgs;
 pub use metric::MetricArgs;
 pub use names::NameArgs;
 pub use parse::{
-    SETTING, assignment, chosen, name_of, named, preset, recorded_path, run_folder, whole_number,
-    whole_within,
+    SETTING, assignment, chosen, name_of, named, named_if, preset, recorded_path, run_folder,
+    whole_number, whole_within,
 };
 pub use search::{check_generation, usual_batch_size};
 pub use settings::{CorpusArgs, SettingArgs, TaskArgs, WeightArgs, implied};

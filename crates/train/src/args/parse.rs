@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 use clap::builder::{
-    OsStringValueParser, PathBufValueParser, PossibleValue, PossibleValuesParser,
-    RangedI64ValueParser, TypedValueParser,
+    OsStringValueParser, PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser,
 };
 use serde::de::DeserializeOwned;
 use training::config::Preset;
@@ -23,8 +22,15 @@ pub fn whole_number<N: FromStr>(text: &str) -> Result<N, String> {
 }
 
 /// Returns a parser of whole numbers from `least` to `most`.
-pub fn whole_within(least: i64, most: i64) -> RangedI64ValueParser<usize> {
-    RangedI64ValueParser::new().range(least..=most)
+pub fn whole_within(
+    least: usize,
+    most: usize,
+) -> impl Fn(&str) -> Result<usize, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok();
+        let number = number.filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| format!("must be a whole number from {least} to {most}"))
+    }
 }
 
 /// Description of a positive number, such as a factor.
@@ -63,7 +69,14 @@ where
 
 /// Returns the parser of a flag whose choices are defined by the `transformer` crate.
 pub fn named<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
-    let all = C::ALL.iter();
+    named_if(|_: &C| true)
+}
+
+/// Returns the parser of a flag with those of such choices that `is_possible` accepts.
+pub fn named_if<C: Choice + Send + Sync>(
+    is_possible: impl Fn(&C) -> bool,
+) -> impl TypedValueParser<Value = C> {
+    let all = C::ALL.iter().filter(|choice| is_possible(choice));
     let values = all.map(|choice| PossibleValue::new(choice.name()).help(choice.summary()));
     PossibleValuesParser::new(values).map(|name| name.parse().expect("clap checks the name"))
 }

@@ -17,7 +17,9 @@ use transformer::weights::Layout;
 
 use super::train::{begin_with, fit_to, new_trainer, open_device, train, warn_of_warmup};
 use super::{dry_run, lengths};
-use crate::args::{SETTING, SettingArgs, assignment, named, needs, preset, recorded_path, reject};
+use crate::args::{
+    SETTING, SettingArgs, assignment, named_if, needs, preset, recorded_path, reject,
+};
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
@@ -43,7 +45,7 @@ pub struct FitArgs {
     pub preset: Option<String>,
     /// Use the architecture of the models with this layout of weights, such as t5: their norms,
     /// positions, activation, biases and shared matrices; other flags override it
-    #[arg(long, value_name = "LAYOUT", help_heading = "Model", hide_short_help = true, conflicts_with = "from", value_parser = named::<Layout>())]
+    #[arg(long, value_name = "LAYOUT", help_heading = "Model", hide_short_help = true, conflicts_with = "from", value_parser = named_if(|it: &Layout| it.is_of_texts() && !it.is_native()))]
     pub family: Option<Layout>,
     /// A tokenizer.json for both sides, instead of a trained one
     #[arg(long, value_name = "FILE", help_heading = "Tokeniser (for --task text)", hide_short_help = true, conflicts_with_all = ["source_tokenizer_file", "target_tokenizer_file"], value_parser = recorded_path())]

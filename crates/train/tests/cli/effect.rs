@@ -81,8 +81,8 @@ fn hints_name_what_can_be_typed() {
         fit --run-dir new --train latin.tsv | or give --set data.lossy=true
         fit --train latin.tsv --max-length 5,6,7 | --max-length 5,6,7: must be one value
         fit copy | use --task copy
-        fit --family bert | family bert: must be the layout of whole models of text
-        report copy --examples -1 | -1 is not in 0..=1000
+        fit --family bert | [possible values: 
+        report copy --examples -1 | must be a whole number from 0 to 1000
         generate copy x --min-length 9 --max-length 3 | --min-length 9: must be at most --max-length (3)
         generate w.safetensors | `train import FILE --run-dir RUN
         eval hf | `train import FOLDER --run-dir RUN`

@@ -164,7 +164,7 @@ fn wrong_arguments_are_rejected() {
         report run -o mine.html | --output mine.html: exists and is another file
         report run -o x.svg | --output x.svg: must be a file whose name ends with .html
         report run --backend x | --backend x: must be one of
-        report run --examples 1001 | '1001' for '--examples <N>': 1001 is not in 0..=1000
+        report run --examples 1001 | '1001' for '--examples <N>': must be a whole number from 0 to 1000
         report run --checkpoint x | --checkpoint
         report run --checkpoint 9 | --checkpoint 9: run/checkpoints has no checkpoint
         report run --examples 0 -o file/page.html | --output file/page.html: cannot be written";

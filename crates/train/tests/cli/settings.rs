@@ -131,7 +131,7 @@ eval x --eval-lengths | value is required | such as 4,8,16 | train eval --help
 eval x --split none | validation, test | train eval --help
 generate x --temperature hot | a number above 0 | train generate --help
 -q generate x --top-p all | a probability above 0
---threads 0 | '0' for '--threads | 1..=1024
+--threads 0 | '0' for '--threads | from 1 to 1024
 resume nowhere | RUN nowhere: does not exist
 evla run | unrecognized subcommand | similar: eval
 help nothing | unrecognized subcommand | nothing

@@ -198,6 +198,12 @@ impl Layout {
         self.family().hugging_face.is_some()
     }
 
+    /// Returns whether the models of the layout are whole models of text.
+    pub fn is_of_texts(self) -> bool {
+        let family = self.family();
+        family.contents == Contents::Model && family.vectors_of.is_none()
+    }
+
     /// Returns `config` with the choices of the models that have this layout.
     ///
     /// The choices are norms, positions, activation, biases and scales, and for Hugging Face's
@@ -216,8 +222,7 @@ impl Layout {
     ///
     /// The models of the layout have a single stack, or an encoder of vectors.
     pub fn choices(self, config: TransformerConfig) -> Result<TransformerConfig, ConfigError> {
-        let family = self.family();
-        if family.contents == Contents::Model && family.vectors_of.is_none() {
+        if self.is_of_texts() {
             return Ok(self.usual(config));
         }
         let expected = "the layout of whole models of text, such as t5";
