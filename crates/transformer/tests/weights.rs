@@ -823,6 +823,19 @@ fn metadata_must_match_the_tensors() {
     for name in ["decoder.generator.weight", "encoder.input.embedding.weight"] {
         error(name, &format!("has no tensor {name}"));
     }
+    // A number of layers that no machine has memory for.
+    let mut about = metadata(&config);
+    let decoder = about["decoder"].replace(r#""n_layers":2"#, r#""n_layers":1000000000000"#);
+    about.insert("decoder".into(), decoder);
+    let bytes = to_bytes_with(&parameters(&model(&config)), Dtype::F32, &about).unwrap();
+    let file = WeightsFile::from_bytes(bytes).unwrap();
+    let error = import(&file, &ImportOptions::default())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("n_decoder_layers is 1000000000000, but must be at most"),
+        "{error}"
+    );
     // Biases and shifts that the metadata denies.
     let rms = config.clone().with_norm(NormKind::Rms);
     let mut plain = config.clone();

@@ -6,6 +6,9 @@ use crate::error::{ConfigError, number};
 /// exhaust the memory.
 const MAX_SIZE: usize = 1 << 24;
 
+/// Upper limit of the number of layers, for the same reason.
+const MAX_LAYERS: usize = 10_000;
+
 /// Checks that a size is from 1 to the upper limit.
 pub(super) fn size(field: &'static str, value: usize) -> Result<(), ConfigError> {
     match value {
@@ -16,6 +19,15 @@ pub(super) fn size(field: &'static str, value: usize) -> Result<(), ConfigError>
             value,
             format!("at most {MAX_SIZE}"),
         )),
+    }
+}
+
+/// Checks the number of layers of a stack.
+pub(super) fn layers(n_layers: usize) -> Result<(), ConfigError> {
+    let expected = format!("at most {MAX_LAYERS}");
+    match n_layers {
+        ..=MAX_LAYERS => size("n_layers", n_layers),
+        _ => Err(ConfigError::new("n_layers", n_layers, expected)),
     }
 }
 

@@ -4,7 +4,7 @@ use burn::config::Config;
 use serde::{Deserialize, Serialize};
 
 use super::choices::Positions;
-use super::limits::size;
+use super::limits::layers;
 use super::parts::{AttentionConfig, GeneratorConfig, InputConfig, LayerConfig, NormConfig};
 use crate::error::ConfigError;
 
@@ -170,7 +170,7 @@ fn validate(
     final_norm: &Option<NormConfig>,
 ) -> Result<(), ConfigError> {
     layer.validate()?;
-    size("n_layers", n_layers)?;
+    layers(n_layers)?;
     input.validate()?;
     let attention = &layer.attention;
     same_width(input.d_model, attention)?;

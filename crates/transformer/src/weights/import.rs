@@ -283,6 +283,7 @@ pub(super) fn read(
     let written = Stacks::of_metadata(file.metadata())?;
     if let (Some(written), None) = (&written, options.weight_tying) {
         // The metadata says which matrices the model does not share.
+        written.validate().map_err(WeightsError::Config)?;
         let own = written.clone().only(recognised.contents).shapes();
         let mut own = own.into_keys().filter(|name| is_vocabulary(name));
         if let Some(name) = own.find(|name| !pieces.contains_key(&name[..])) {

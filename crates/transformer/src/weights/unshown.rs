@@ -70,6 +70,7 @@ pub(super) fn replaced(written: &TransformerConfig, now: &TransformerConfig) -> 
         "n_encoder_layers",
         "n_decoder_layers",
         "d_ff",
+        "source_vocab_size",
         "n_heads",
         "activation",
         "norm_placement",
