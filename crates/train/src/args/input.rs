@@ -29,9 +29,7 @@ impl InputArgs {
                 stdin if stdin == Path::new("-") => Path::new("/dev/stdin"),
                 file => file,
             };
-            let [read, written] =
-                [input, Path::new("/dev/stdout")].map(|path| path.canonicalize().ok());
-            if read == written && read.is_some_and(|file| file.is_file()) {
+            if is_one_file(input, Path::new("/dev/stdout")) {
                 let what = "is the file of standard output, and would never end".into();
                 return Err(self.wrong(what));
             }
@@ -59,4 +57,20 @@ impl InputArgs {
             _ => UsageError::new("TEXT", "", what),
         }
     }
+}
+
+/// Returns whether two paths lead to one regular file, which may have several names.
+#[cfg(unix)]
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |path: &Path| {
+        let file = path.metadata().ok().filter(|file| file.is_file());
+        file.map(|file| (file.dev(), file.ino()))
+    };
+    id(one).is_some_and(|file| Some(file) == id(other))
+}
+
+#[cfg(not(unix))]
+fn is_one_file(_: &Path, _: &Path) -> bool {
+    false
 }

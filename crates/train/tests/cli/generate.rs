@@ -477,7 +477,8 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
     let own = shell(folder, &line);
     fails(&own, 2, &["--output out: ", "would be lost"]);
     std::fs::write(folder.join("both"), "1 2\n3 4\n").unwrap();
-    for input in ["--input both", "< both"] {
+    std::fs::hard_link(folder.join("both"), folder.join("other")).unwrap();
+    for input in ["--input both", "< both", "--input other"] {
         let line = format!("TRAIN generate {} {input} >> both", run().display());
         let expected = "--input ";
         fails(
