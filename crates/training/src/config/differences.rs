@@ -97,7 +97,9 @@ pub fn differing<'a>(all: &[&'a Settings]) -> Vec<&'a str> {
 
 fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
     let number = |value: Option<&Value>| value.and_then(Value::as_f64);
-    a == b || number(a).is_some() && number(a) == number(b)
+    let is_whole = |value: Option<&Value>| value.is_some_and(Value::is_u64);
+    // Large whole numbers, such as seeds, are not exact as f64.
+    a == b || number(a).is_some() && number(a) == number(b) && !(is_whole(a) && is_whole(b))
 }
 
 /// Name of the default settings for fine-tuning a pretrained model, in place of a preset's name.
@@ -259,5 +261,7 @@ mod tests {
             serde_json::json!({"x": 1.0}),
         ];
         assert!(differing(&[&settings(&a), &settings(&b)]).is_empty());
+        let [a, b] = [u64::MAX - 1, u64::MAX].map(|seed| serde_json::json!({ "seed": seed }));
+        assert_eq!(differing(&[&settings(&a), &settings(&b)]), ["seed"]);
     }
 }
