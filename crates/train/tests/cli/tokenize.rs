@@ -19,6 +19,23 @@ const STRANGE: &str =
     "naïve  café, qxz 猫!\n\n▁ der Ã Ġ\tder\n\u{1b}[31m\u{7}\u{9b} 🙂\u{a0}7 <eos>\n";
 
 #[test]
+fn an_exported_tokeniser_has_the_names_of_its_tokens() {
+    let folder = &Folder::new();
+    let flags = corpus(folder, 200) + " --family bart --joint-vocabulary";
+    succeed(&fit(folder, "run", 1, &flags));
+    run(folder, "export run --folder exported");
+    let lines = fs::read_to_string(folder.join("valid.source")).unwrap();
+    let of_run = tokenize(folder, "run", &lines);
+    let of_folder = tokenize(folder, "exported", &lines);
+    // BART's template has a token before each text, the run none.
+    assert!(
+        of_run.contains("▁") && of_run == of_folder,
+        "{of_run} {of_folder}"
+    );
+    assert_eq!(tokenize(folder, "exported --decode", &of_run), lines);
+}
+
+#[test]
 fn texts_survive_a_round_trip() {
     let folder = &Folder::new();
     let flags = corpus(folder, 200);

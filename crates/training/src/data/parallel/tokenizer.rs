@@ -18,7 +18,8 @@ use rayon::prelude::*;
 use tokenizers::decoders::DecoderWrapper;
 use tokenizers::models::ModelWrapper;
 use tokenizers::{
-    AddedToken, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, Tokenizer as Inner,
+    AddedToken, Decoder, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer,
+    Tokenizer as Inner,
 };
 use transformer::Vocabulary;
 
@@ -312,6 +313,13 @@ impl Tokenizer {
         let library = self.inner.library();
         let text = match library.and_then(|library| library.get_decoder()) {
             Some(DecoderWrapper::ByteLevel(_)) => self.decoded(&[id], false),
+            // That of an exported folder also strips the blank before the first word.
+            Some(DecoderWrapper::Sequence(all)) => match all.get_decoders() {
+                [DecoderWrapper::ByteLevel(bytes), ..] => {
+                    bytes.decode(vec![name.clone()]).unwrap_or(name.clone())
+                }
+                _ => name.clone(),
+            },
             _ => name.clone(),
         };
         // A part of a character is decoded as a replacement character. Such a token keeps its name.
