@@ -302,7 +302,8 @@ impl Setting {
                 if value.as_u64().is_some_and(is_valid) {
                     return Ok(value.clone());
                 }
-                let limit = Some(most).filter(|most| *most < u64::MAX);
+                let is_larger = value.as_f64().is_some_and(|value| value >= u64::MAX as f64);
+                let limit = Some(most).filter(|most| *most < u64::MAX || is_larger);
                 let limit = limit.map_or(String::new(), |most| format!(" and at most {most}"));
                 Err(format!("must be a whole number of at least {least}{limit}"))
             }
