@@ -13,6 +13,8 @@ use burn::tensor::module::embedding as lookup;
 use burn::tensor::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue, ScaleDtype};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
+use crate::threads::map_in_parallel;
+
 /// Maximum number of elements in a block. Smaller blocks are more precise, but need more scales.
 const MAX_BLOCK: usize = 128;
 
@@ -97,12 +99,18 @@ pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData
     };
     let mut scales = vec![0.0; rows / height * n_scales];
     let mut integers = vec![0; rows * columns];
-    let bands = elements
-        .chunks(height * columns)
-        .zip(integers.chunks_mut(height * columns));
-    for ((elements, integers), scales) in bands.zip(scales.chunks_mut(n_scales)) {
-        quantise_band(elements, columns, scales, integers);
-    }
+    let band = height * columns;
+    let together = (1_usize << 16).div_ceil(band);
+    let parts = elements
+        .chunks(band * together)
+        .zip(integers.chunks_mut(band * together));
+    let parts = parts.zip(scales.chunks_mut(n_scales * together)).collect();
+    map_in_parallel(parts, rows * columns, |((elements, integers), scales)| {
+        let bands = elements.chunks(band).zip(integers.chunks_mut(band));
+        for ((elements, integers), scales) in bands.zip(scales.chunks_mut(n_scales)) {
+            quantise_band(elements, columns, scales, integers);
+        }
+    });
     Some(int8_data(integers, [rows, columns], sizes, &scales))
 }
 
