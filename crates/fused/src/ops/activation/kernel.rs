@@ -1,6 +1,7 @@
 //! Activation functions, computed on slices.
 
 use super::function::{ARGUMENT, Activation, Function};
+#[cfg(feature = "autodiff")]
 use crate::memory::buffer::Buffer;
 use crate::ops::dropout::kernel::{CHUNK, Dropout};
 use crate::parallel;
