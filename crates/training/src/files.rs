@@ -94,7 +94,7 @@ pub(crate) fn write_through_by<E: From<io::Error>>(
     Ok(file.sync_all()?)
 }
 
-/// Opens a regular file to read it and to write at its end, and creates it if it does not exist.
+/// Opens a regular file to read and write it, and creates it if it does not exist.
 ///
 /// # Errors
 ///
@@ -106,7 +106,8 @@ pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
         return Err(irregular());
     }
     let mut options = File::options();
-    options.create(true).read(true).append(true).open(path)
+    options.create(true).truncate(false);
+    options.read(true).write(true).open(path)
 }
 
 fn irregular() -> io::Error {

@@ -115,7 +115,9 @@ impl MetricsLog {
     /// hard link keeps what the file had.
     fn restart(&mut self, kept: &[u8]) -> io::Result<()> {
         replace_whole(&self.path, kept)?;
-        self.file = BufWriter::new(open_or_create(&self.path)?);
+        // What is appended follows what another program may leave.
+        let file = File::options().read(true).append(true).open(&self.path)?;
+        self.file = BufWriter::new(file);
         (self.bytes, self.hash) = (kept.len() as u64, Sha256::new_with_prefix(kept));
         Ok(())
     }
