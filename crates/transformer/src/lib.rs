@@ -84,8 +84,8 @@
 //!   `device.seed(..)` seeds.
 //! - **Half precision**: models that are made or loaded on a device after
 //!   `device.configure(FloatDType::BF16)?`, before its first use in the process, have 16 bits, as do
-//!   their gradients; losses are summed in f32. Training in f16 needs a loss scale, bf16 none. On flex, f32 is faster, and [`fused::bf16_matmuls`]
-//!   rounds only the inputs of products.
+//!   their gradients; losses are summed in f32. Training in f16 needs a loss scale, bf16 none. On
+//!   flex, f32 is faster, and [`fused::bf16_matmuls`] rounds only the inputs of products.
 //! - **LoRA**: Burn's `apply_lora` adds its products at every step and token; `materialize` merges them
 //!   for generation and files.
 //! - **Threads**: on flex, a loop of your own over a small model is faster inside
