@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::{DType, Device, TensorData};
+use fused::map_in_parallel;
 
 use super::contents::Contents;
 use super::error::{WeightsError, check_finite};
@@ -320,13 +321,13 @@ pub(super) fn read(
         let own = std::mem::replace(data, TensorData::from([0.0; 0]));
         *data = quantised(name, own);
     }
+    let mut given = Vec::new();
     for (name, shape) in shapes {
         if is_vocabulary(&name) || parameters.contains_key(&name) {
             continue;
         }
         if let Some(pieces) = pieces.get(name.as_str()) {
-            let data = pieces::read(file, pieces, &shape)?;
-            parameters.insert(name.clone(), quantised(&name, data));
+            given.push((name, shape, pieces));
         } else if is_bias(&name) {
             let zeros = TensorData::zeros::<f32, _>(shape);
             parameters.insert(name, zeros);
@@ -336,6 +337,16 @@ pub(super) fn read(
         } else if name != "decoder.generator.bias" {
             return Err(WeightsError::missing([name]));
         }
+    }
+    let size = |shape: &[usize]| shape.iter().product::<usize>();
+    let work = given.iter().map(|(_, shape, _)| size(shape)).sum();
+    let read = map_in_parallel(given, work, |(name, shape, pieces)| {
+        let data = pieces::read(file, pieces, &shape)?;
+        let data = quantised(&name, data);
+        Ok((name, data))
+    });
+    for read in read {
+        parameters.extend([read?]);
     }
     file.check_unchanged()?;
     if let Some(encoder) = &mut stacks.encoder

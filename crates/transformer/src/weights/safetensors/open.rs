@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 
 use ::safetensors::tensor::Metadata;
 use burn::tensor::TensorData;
@@ -35,11 +35,7 @@ impl Bytes<'_> {
     /// Fills `to` with the bytes that begin at `offset`.
     fn read(&self, offset: u64, to: &mut [u8]) -> Result<(), WeightsError> {
         let read = match self {
-            Self::Disk(file) => {
-                let mut file: &File = file;
-                file.seek(SeekFrom::Start(offset))
-                    .and_then(|_| file.read_exact(to))
-            }
+            Self::Disk(file) => read_at(file, offset, to),
             Self::Memory(bytes) => {
                 let begin = usize::try_from(offset).ok();
                 let mut rest = begin.and_then(|begin| bytes.get(begin..)).unwrap_or(&[]);
@@ -48,6 +44,25 @@ impl Bytes<'_> {
         };
         read.map_err(|error| WeightsError::io(&error))
     }
+}
+
+/// Fills `to` with the bytes of a file that begin at `offset`, which several threads may do at once.
+#[cfg(unix)]
+fn read_at(file: &File, offset: u64, to: &mut [u8]) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, to, offset)
+}
+
+/// Fills `to` with the bytes of a file that begin at `offset`, which several threads may do at once.
+#[cfg(not(unix))]
+fn read_at(mut file: &File, offset: u64, to: &mut [u8]) -> std::io::Result<()> {
+    use std::io::{Seek, SeekFrom};
+    use std::sync::{Mutex, PoisonError};
+
+    // The position is the file's, not the thread's.
+    static POSITION: Mutex<()> = Mutex::new(());
+    let _position = POSITION.lock().unwrap_or_else(PoisonError::into_inner);
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(to)
 }
 
 /// An open safetensors file whose header has been checked.
