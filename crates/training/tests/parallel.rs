@@ -133,7 +133,7 @@ fn the_prefetcher_gives_the_batches_in_order_and_each_epoch_a_smaller_last_step(
         let mut index = begin * accumulate;
         std::thread::scope(|scope| {
             let all = begin..3 * steps;
-            let mut prefetcher = Prefetcher::start(scope, dataset, &run, all.clone());
+            let prefetcher = Prefetcher::start(scope, dataset, &run, all.clone());
             for step in all {
                 let left = batches - index % batches;
                 let here = (index + 1..).take(left.min(accumulate));

@@ -111,14 +111,12 @@ pub struct Summary {
     /// BLEU and chrF, for texts only.
     #[serde(flatten)]
     pub texts: Option<TextScores>,
-    /// Fraction of the training time that the process spent waiting for data. Only the time since
-    /// the run was last started or resumed is counted.
+    /// Fraction of the training time that was spent waiting for data.
     pub data_wait: f64,
     /// Number of processes that trained together.
     pub processes: usize,
     /// Fraction of the training time in which rank 0 exchanged gradients and parameters with the
-    /// other processes, or waited for them; `None` for a single process. Only the time since the
-    /// run was last started or resumed is counted.
+    /// other processes, or waited for them; `None` for a single process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub communication: Option<f64>,
     /// Target tokens per second of training, without padding.

@@ -24,6 +24,11 @@ pub struct TrainingState {
     pub tokens: u64,
     /// Seconds of training, without evaluations.
     pub train_seconds: f64,
+    /// Seconds of these in which training waited for data.
+    pub wait_seconds: f64,
+    /// Seconds of these in which rank 0 exchanged gradients and parameters with other processes, or
+    /// waited for them.
+    pub exchange_seconds: f64,
     /// Number of updates of the optimizer. It is smaller than `step` if updates were skipped
     /// because gradients overflowed in f16.
     pub updates: usize,

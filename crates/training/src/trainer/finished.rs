@@ -41,11 +41,6 @@ pub struct Finished<'a> {
     pub model_step: usize,
     /// State of the run at its last step.
     pub state: TrainingState,
-    /// Fraction of this process's training time that was spent waiting for data.
-    pub data_wait: f64,
-    /// Fraction of this process's training time in which it exchanged gradients and parameters with
-    /// others, or waited for them.
-    pub communication: f64,
     /// Folder of the run. Until [`RunFolder::finish`] is called, the run counts as unfinished and
     /// can be resumed.
     pub folder: RunFolder,
@@ -77,6 +72,13 @@ impl Finished<'_> {
     pub fn summary(&self, test: &TestResult) -> Summary {
         let config = self.config;
         let train_seconds = self.state.train_seconds;
+        let share = |seconds: f64| {
+            if seconds > 0.0 {
+                seconds / train_seconds
+            } else {
+                0.0
+            }
+        };
         let environment = self.folder.environment().cloned();
         Summary {
             task: config.data.name().into(),
@@ -91,9 +93,9 @@ impl Finished<'_> {
             token_accuracy: test.scores.token_accuracy,
             valid_loss: test.valid_loss,
             texts: test.scores.texts,
-            data_wait: self.data_wait,
+            data_wait: share(self.state.wait_seconds),
             processes: self.state.processes,
-            communication: (self.state.processes > 1).then_some(self.communication),
+            communication: (self.state.processes > 1).then(|| share(self.state.exchange_seconds)),
             tokens_per_second: self.state.tokens as f64 / train_seconds,
             peak_rss_bytes: peak_rss_bytes(),
             seed: config.seed,

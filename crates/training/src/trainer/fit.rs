@@ -1,7 +1,7 @@
 //! The training loop.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 
@@ -39,9 +39,9 @@ impl<'a> Trainer<'a> {
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<'a>> {
         let fast_paths = self.config.execution.fast_paths();
         let trained = self.train_steps(observer);
-        let (stop, waited) = trained.map_err(|error| self.folder.record_failure(error))?;
+        let stop = trained.map_err(|error| self.folder.record_failure(error))?;
         let Some((by, checkpoint)) = stop else {
-            let finished = self.finish(waited, fast_paths);
+            let finished = self.finish(fast_paths);
             return Ok(Ending::Done(Box::new(finished)));
         };
         self.folder.record_stop(&by)?;
@@ -54,9 +54,8 @@ impl<'a> Trainer<'a> {
     }
 
     /// Takes the remaining steps, while the prefetcher makes batches in its own thread. Returns
-    /// what stopped the run, or `None` if training has ended, and the time that was spent waiting
-    /// for data.
-    fn train_steps(&mut self, observer: &mut dyn Observer) -> Result<(Option<Stop>, Duration)> {
+    /// what stopped the run, or `None` if training has ended.
+    fn train_steps(&mut self, observer: &mut dyn Observer) -> Result<Option<Stop>> {
         // Without a checkpoint, training starts at step 0, and `metrics.jsonl` is emptied.
         if self.saved.is_none() {
             self.folder.rewind(&self.state.metrics, 0)?;
@@ -84,25 +83,24 @@ impl<'a> Trainer<'a> {
             }
             self.folder.record_origin(None)?;
         }
-        let (stop, waited) = std::thread::scope(|scope| {
+        let stop = std::thread::scope(|scope| {
             // Dropping the prefetcher ends its thread, whether training succeeds or fails.
-            let mut prefetcher = Prefetcher::start(scope, dataset, config, first..steps);
-            let stop = self.take_steps(&mut prefetcher, observer);
-            (stop, prefetcher.waited())
+            let prefetcher = Prefetcher::start(scope, dataset, config, first..steps);
+            self.take_steps(&prefetcher, observer)
         });
         let ended = observer.event(Event::End);
         let stop = stop?;
         if stop.is_none() {
             ended?;
         }
-        Ok((stop, waited))
+        Ok(stop)
     }
 
     /// Takes the remaining steps. If the observer stopped the run, even after the last step, returns
     /// the cause and the checkpoint; otherwise `None`.
     fn take_steps(
         &mut self,
-        prefetcher: &mut Prefetcher,
+        prefetcher: &Prefetcher,
         observer: &mut dyn Observer,
     ) -> Result<Option<Stop>> {
         let config = self.config;
@@ -177,12 +175,13 @@ impl<'a> Trainer<'a> {
         self.config.evaluation.every.unwrap_or(default)
     }
 
-    fn step(&mut self, prefetcher: &mut Prefetcher, observer: &mut dyn Observer) -> Result<()> {
+    fn step(&mut self, prefetcher: &Prefetcher, observer: &mut dyn Observer) -> Result<()> {
         let config = self.config;
         let steps = config.optimization.steps;
         let begun = Instant::now();
         let step = self.state.step + 1;
         let examples = prefetcher.next_step()?;
+        self.state.wait_seconds += begun.elapsed().as_secs_f64();
         let scale = self.state.loss_scale.as_mut();
         let learner = &mut self.learner;
         let taken = learner.take_step(config, step, examples, scale, self.group);
@@ -190,6 +189,7 @@ impl<'a> Trainer<'a> {
         self.state.updates += usize::from(!taken.skipped);
         self.state.learning_rate = taken.learning_rate;
         self.state.tokens += taken.tokens as u64;
+        self.state.exchange_seconds = self.learner.exchange_seconds;
         self.state.train_seconds += begun.elapsed().as_secs_f64();
         let seconds = self.state.train_seconds;
         self.pending.push((taken, seconds));

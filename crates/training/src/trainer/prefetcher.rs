@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, Scope};
-use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
@@ -49,7 +48,7 @@ pub fn step_examples(dataset: &dyn Dataset, config: &RunConfig, step: usize) -> 
 /// config.optimization.batch_size = 32;
 /// let task = config.check()?.expect("copy needs no files");
 /// let first_examples = std::thread::scope(|scope| {
-///     let mut prefetcher = Prefetcher::start(scope, task.as_ref(), &config, 0..10);
+///     let prefetcher = Prefetcher::start(scope, task.as_ref(), &config, 0..10);
 ///     prefetcher.next_step()
 /// })?;
 /// assert_eq!(first_examples.len(), 2);
@@ -58,7 +57,6 @@ pub fn step_examples(dataset: &dyn Dataset, config: &RunConfig, step: usize) -> 
 /// ```
 pub struct Prefetcher {
     steps: Receiver<thread::Result<StepExamples>>,
-    waited: Duration,
 }
 
 impl Prefetcher {
@@ -83,10 +81,7 @@ impl Prefetcher {
                 }
             }
         });
-        Self {
-            steps: receiver,
-            waited: Duration::ZERO,
-        }
+        Self { steps: receiver }
     }
 
     /// Returns the examples of the next step. Waits until they are ready.
@@ -98,18 +93,11 @@ impl Prefetcher {
     /// # Panics
     ///
     /// If all steps have been returned already, or the data set panicked.
-    pub fn next_step(&mut self) -> Result<StepExamples> {
-        let start = Instant::now();
+    pub fn next_step(&self) -> Result<StepExamples> {
         let examples = self.steps.recv().expect("the data set makes examples");
-        self.waited += start.elapsed();
         examples.map_err(|panic| match panic.downcast() {
             Ok(error) => *error,
             Err(panic) => resume_unwind(panic),
         })
-    }
-
-    /// Returns the total time that calls of [`next_step`](Self::next_step) have waited.
-    pub fn waited(&self) -> Duration {
-        self.waited
     }
 }

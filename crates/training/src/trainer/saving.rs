@@ -1,7 +1,7 @@
 //! Saves checkpoints of a run in training, resumes from them, and returns the model at the end.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::Result;
 use burn::module::Module;
@@ -73,7 +73,7 @@ impl<'a> Trainer<'a> {
             state.best = None;
         }
         self.saved = Some(state.step);
-        self.seconds_before = state.train_seconds;
+        self.learner.exchange_seconds = state.exchange_seconds;
         self.read_at = state.train_seconds;
         self.state = TrainingState {
             threads,
@@ -156,8 +156,8 @@ impl<'a> Trainer<'a> {
         self.checkpoints.prune(keep, best.as_slice())
     }
 
-    /// Returns the finished run. `waited` is the time that this process spent waiting for data.
-    pub(super) fn finish(self, waited: Duration, fast_paths: FastPaths) -> Finished<'a> {
+    /// Returns the finished run.
+    pub(super) fn finish(self, fast_paths: FastPaths) -> Finished<'a> {
         let best = self.best_model();
         let has_failed = self.group.any(best.is_err());
         let best = best.unwrap_or_else(|error| {
@@ -168,13 +168,9 @@ impl<'a> Trainer<'a> {
         let best = best.filter(|_| !has_failed);
         let last = || (self.state.step, self.learner.evaluated_model());
         let (model_step, model) = best.unwrap_or_else(last);
-        let seconds = self.state.train_seconds - self.seconds_before;
-        let share = |part: f64| if part == 0.0 { 0.0 } else { part / seconds };
         Finished {
             model,
             model_step,
-            data_wait: share(waited.as_secs_f64()),
-            communication: share(self.learner.exchange_seconds),
             state: self.state,
             folder: self.folder,
             config: self.config,

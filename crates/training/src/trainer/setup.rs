@@ -57,8 +57,6 @@ pub struct Trainer<'a> {
     pub(super) checkpoints: Checkpoints,
     pub(super) learner: Learner,
     pub(super) state: TrainingState,
-    /// Seconds of training in earlier processes of this run.
-    pub(super) seconds_before: f64,
     /// Steps whose losses have not been read from the device yet, each with the value of
     /// `state.train_seconds` after it.
     pub(super) pending: Vec<(TakenStep, f64)>,
@@ -122,7 +120,6 @@ impl<'a> Trainer<'a> {
             dataset,
             group: &Alone,
             folder,
-            seconds_before: 0.0,
             pending: Vec::new(),
             read_at: 0.0,
             saved: None,

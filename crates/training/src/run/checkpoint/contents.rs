@@ -192,11 +192,17 @@ pub(crate) fn earlier(checkpoints: &Checkpoints) -> Vec<Earlier> {
 /// If the checkpoint has no valid state.
 pub fn read_state(files: &LoadedCheckpoint) -> Result<TrainingState, CheckpointError> {
     let state: TrainingState = parse(files, STATE, "the state")?;
-    let (updates, step, train_seconds) = (state.updates, state.step, state.train_seconds);
+    let (updates, step) = (state.updates, state.step);
+    let times = [
+        state.train_seconds,
+        state.wait_seconds,
+        state.exchange_seconds,
+    ];
+    let wrong = times.iter().find(|time| !time.is_finite() || **time < 0.0);
     let what = if updates > step {
         format!("has {updates} updates, which is more than its {step} steps")
-    } else if !train_seconds.is_finite() || train_seconds < 0.0 {
-        format!("has {train_seconds} seconds of training")
+    } else if let Some(seconds) = wrong {
+        format!("has {seconds} seconds of training")
     } else {
         return Ok(state);
     };
