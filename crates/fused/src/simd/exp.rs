@@ -119,8 +119,12 @@ pub(crate) fn exponentiate<S: Simd>(simd: S, x: &mut [f32], largest: f32) -> f32
     simd.reduce_sum_f32s(sums)
 }
 
+/// Below this, an exponential counts as 0. It would be less than 1e-20 of the largest one, and its
+/// products with small gradients would be subnormal numbers, which are slow.
+const LEAST: f32 = -46.0;
+
 /// Returns `exp(x)` for `x <= 0` with an error of at most 2 units in the last place. The result is
-/// 0 for `x <= -87` and for NaN.
+/// 0 for `x <= LEAST` and for NaN.
 ///
 /// With `x = n ln 2 + r` and `|r| <= ln 2 / 2`, the result is `2^n exp(r)`. A Taylor polynomial
 /// computes `exp(r)`. Setting the exponent's bits computes `2^n`.
@@ -131,7 +135,7 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // Adding this constant rounds a number to an integer and leaves the integer in the low bits.
     const MAGIC: f32 = 12_582_912.0;
     let splat = |value| simd.splat_f32s(value);
-    let in_range = simd.greater_than_f32s(x, splat(-87.0));
+    let in_range = simd.greater_than_f32s(x, splat(LEAST));
     let shifted = simd.mul_add_e_f32s(x, splat(std::f32::consts::LOG2_E), splat(MAGIC));
     let n = simd.sub_f32s(shifted, splat(MAGIC));
     let r = simd.negate_mul_add_e_f32s(n, splat(LN_2_HIGH), x);

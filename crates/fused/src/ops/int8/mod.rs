@@ -157,30 +157,45 @@ pub fn int8_data(
 
 /// Computes the scales and integers of a band of rows with `columns` elements each.
 fn quantise_band(elements: &[f32], columns: usize, scales: &mut [f32], integers: &mut [i8]) {
+    // As integers, the bits of positive floats have the same order as the floats. NaN has the
+    // largest bits, so the maximum keeps NaN.
+    let larger = |a: f32, b: f32| f32::from_bits(a.to_bits().max(b.abs().to_bits()));
     let per_scale = columns / scales.len();
     for row in elements.chunks(columns) {
-        for (elements, largest) in row.chunks(per_scale).zip(&mut *scales) {
-            for w in elements {
-                // As integers, the bits of positive floats have the same order as the floats. NaN
-                // has the largest bits, so the maximum keeps NaN.
-                *largest = f32::from_bits(largest.to_bits().max(w.abs().to_bits()));
+        if per_scale == 1 {
+            // Loops over single blocks of one element would not be vectorised.
+            for (largest, &w) in scales.iter_mut().zip(row) {
+                *largest = larger(*largest, w);
+            }
+        } else {
+            for (largest, elements) in scales.iter_mut().zip(row.chunks(per_scale)) {
+                *largest = elements.iter().fold(*largest, |a, &b| larger(a, b));
             }
         }
     }
+    let mut inverses = Vec::with_capacity(scales.len());
     for scale in &mut *scales {
         *scale /= 127.0;
+        let inverse = 1.0 / *scale;
         // A scale that is so small that its inverse overflows becomes 0. All integers of the block
         // are then 0.
-        if (1.0 / *scale).is_infinite() {
+        if inverse.is_infinite() {
             *scale = 0.0;
         }
+        inverses.push(if *scale > 0.0 { inverse } else { 0.0 });
     }
+    let quantise = |integer: &mut i8, w: f32, inverse: f32| *integer = round(w * inverse) as i8;
     for (row, integers) in elements.chunks(columns).zip(integers.chunks_mut(columns)) {
-        let blocks = row.chunks(per_scale).zip(integers.chunks_mut(per_scale));
-        for ((elements, integers), &scale) in blocks.zip(&*scales) {
-            let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-            for (integer, w) in integers.iter_mut().zip(elements) {
-                *integer = round(w * inverse) as i8;
+        if per_scale == 1 {
+            for ((integer, &w), &inverse) in integers.iter_mut().zip(row).zip(&inverses) {
+                quantise(integer, w, inverse);
+            }
+        } else {
+            let blocks = row.chunks(per_scale).zip(integers.chunks_mut(per_scale));
+            for ((elements, integers), &inverse) in blocks.zip(&inverses) {
+                for (integer, &w) in integers.iter_mut().zip(elements) {
+                    quantise(integer, w, inverse);
+                }
             }
         }
     }
