@@ -1,20 +1,24 @@
 //! Quantised weights for inference.
 
-use burn::module::{Module, Param, ParamGroup, Quantizer};
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleVisitor, Param, ParamGroup, Quantizer};
 use burn::tensor::Tensor;
 use burn::tensor::quantization::{Calibration, QuantValue};
 
-use super::int8::axis;
 use super::named::{MapNamed, map_named};
 use crate::generator::full_precision;
 
 /// Returns the module with its large matrices quantised to 8 bits.
 ///
-/// On the backend flex, these are the weights of all linear layers and the embedding tables. The
-/// elements of each column of a weight `[in, out]`, and of each row of an embedding table, are
-/// divided into blocks of 8 to 128 elements. Each block has its own scale. A matrix that cannot be
-/// divided into such blocks is not quantised. Matmuls are computed with 8-bit integers: see
-/// [`fused::quantize_int8`].
+/// These are the weights of this crate's layers: of attention, feed-forward networks and generators, and
+/// the embedding tables. Other layers of a module, such as a `Linear` of Burn, keep their weights,
+/// since Burn would dequantise them at each use.
+///
+/// On the backend flex, the elements of each column of a weight `[in, out]`, and of each row of an
+/// embedding table, are divided into blocks of 8 to 128 elements. Each block has its own scale. A
+/// matrix that cannot be divided into such blocks is not quantised. Matmuls are computed with 8-bit
+/// integers: see [`fused::quantize_int8`].
 ///
 /// Without fast paths ([`fused::has_fast_paths`]), a quantised matrix would have to be dequantised
 /// at each use. The elements are therefore rounded in the same way, but stored in f32.
@@ -27,29 +31,68 @@ use crate::generator::full_precision;
 /// not quantised. The speed depends on the backend's operations.
 pub fn quantize_int8<M: Module>(module: M) -> M {
     let device = &module.devices().into_iter().next().unwrap_or_default();
-    if fused::takes_int8(device) {
-        return map_named(module, &mut Int8 { stays: true });
-    }
-    if !fused::has_fast_paths() {
-        return map_named(module, &mut Int8 { stays: false });
+    let mut matrices = Matrices::default();
+    module.visit(&mut matrices);
+    let axes = matrices.axes;
+    if fused::takes_int8(device) || !fused::has_fast_paths() {
+        let stays = fused::has_fast_paths();
+        return map_named(module, &mut Int8 { axes, stays });
     }
     let scheme = device.settings().quantization.scheme;
     let mut quantizer = Quantizer::new(Calibration::MinMax, scheme.with_value(QuantValue::Q8S));
-    let matrices = r"(\.w_[a-z0-9]+|generator)\.weight$";
-    let matrices = ParamGroup::from_regex(matrices).expect("the pattern is valid");
-    module.quantize_weights_group(&mut quantizer, matrices)
+    let linear = axes.into_iter().filter(|(_, axis)| *axis == 0);
+    let linear = ParamGroup::from_paths(linear.map(|(name, _)| name).collect::<Vec<_>>());
+    module.quantize_weights_group(&mut quantizer, linear)
+}
+
+/// A visitor that finds the matrices of this crate's layers, each with the axis of its blocks.
+#[derive(Default)]
+struct Matrices {
+    /// The name of each field on the path, and the type of the struct that has it.
+    path: Vec<(String, String)>,
+    axes: BTreeMap<String, usize>,
+}
+
+impl ModuleVisitor for Matrices {
+    fn enter_module(&mut self, name: &str, container_type: &str) {
+        self.path.push((name.into(), container_type.into()));
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, _: &Param<Tensor<D>>) {
+        let mut path = self
+            .path
+            .iter()
+            .rev()
+            .map(|(name, of)| (&name[..], &of[..]));
+        let axis = match (path.next(), path.next()) {
+            (Some(("weight", "Struct:Generator")), _) => 0,
+            (Some(("weight", _)), Some(("embedding", "Struct:InputLayer"))) => 1,
+            (
+                Some(("weight", _)),
+                Some((_, "Struct:SelfAttention" | "Struct:CrossAttention" | "Struct:FeedForward")),
+            ) => 0,
+            _ => return,
+        };
+        let names: Vec<&str> = self.path.iter().map(|(name, _)| &name[..]).collect();
+        self.axes.insert(names.join("."), axis);
+    }
 }
 
 /// A mapper that quantises matrices.
 struct Int8 {
+    axes: BTreeMap<String, usize>,
     /// Whether matrices stay quantised. Otherwise, they are dequantised again.
     stays: bool,
 }
 
 impl MapNamed for Int8 {
     fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        match axis(&name) {
-            Some(axis) => param.map(|matrix| {
+        match self.axes.get(&name) {
+            Some(&axis) => param.map(|matrix| {
                 let matrix = Tensor::<2>::from_dispatch(matrix.into_dispatch());
                 let matrix = full_precision(matrix);
                 let mut quantized = fused::quantize_int8(matrix, axis);
@@ -65,10 +108,13 @@ impl MapNamed for Int8 {
 
 #[cfg(test)]
 mod tests {
+    use burn::nn::conv::{Conv1d, Conv1dConfig};
+    use burn::nn::{Embedding, EmbeddingConfig, Linear, LinearConfig};
     use burn::tensor::{Device, Int};
 
     use super::*;
-    use crate::config::{TransformerConfig, WeightTying};
+    use crate::config::{EncoderConfig, TransformerConfig, WeightTying};
+    use crate::encoder::Encoder;
     use crate::generate::{GenerateConfig, LengthPenalty, Method};
     use crate::weights::named::{VisitNamed, visit_named};
 
@@ -133,6 +179,35 @@ mod tests {
         let difference = (exact - plain).abs().max().into_scalar::<f32>();
         assert!(difference > 0.0, "nothing was rounded");
         assert!(difference < 0.05 * largest, "{difference} of {largest}");
+    }
+
+    /// Burn's own layers would dequantise a matrix at each use.
+    #[test]
+    fn other_layers_keep_their_weights() {
+        #[derive(Module, Debug)]
+        struct Own {
+            encoder: Encoder,
+            embedding: Embedding,
+            w_head: Linear,
+            generator: Conv1d,
+        }
+        let device = Device::flex();
+        let config = EncoderConfig::new(16, 32, 2, 1).with_vocab_size(10);
+        let own = Own {
+            encoder: config.init(&device).unwrap(),
+            embedding: EmbeddingConfig::new(32, 16).init(&device),
+            w_head: LinearConfig::new(16, 16).init(&device),
+            generator: Conv1dConfig::new(16, 16, 3).init(&device),
+        };
+        struct Check;
+        impl VisitNamed for Check {
+            fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+                let is_small = matches!(param.val().dtype(), burn::tensor::DType::QFloat(_));
+                let is_matrix = name.starts_with("encoder.") && D == 2;
+                assert_eq!(is_small, is_matrix && fused::has_fast_paths(), "{name}");
+            }
+        }
+        visit_named(&quantize_int8(own), &mut Check);
     }
 
     #[test]
