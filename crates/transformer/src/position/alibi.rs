@@ -10,6 +10,8 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 
+use super::table::of_distances;
+
 /// The slope of each head, which all layers share and training does not change.
 #[derive(Module, Debug)]
 pub struct Alibi {
@@ -39,9 +41,8 @@ impl Alibi {
     /// - output: `[1, H, length, past + length]`
     pub fn forward(&self, past: usize, length: usize) -> Tensor<4> {
         let total = past + length;
-        let distances: Vec<f32> = (past..total)
-            .flat_map(|query| (0..total).map(move |key| -(query.abs_diff(key) as f32)))
-            .collect();
+        let distance = |query: usize, key| -(query.abs_diff(key) as f32);
+        let distances = of_distances(past, length, distance);
         let distances = TensorData::new(distances, [1, 1, length, total]);
         let (device, precision) = (self.slopes.device(), self.slopes.dtype());
         let distances = Tensor::<4>::from_data(distances, (&device, precision));

@@ -15,7 +15,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use super::table::floats;
+use super::table::{floats, of_distances};
 use crate::config::PositionConfig;
 use crate::error::ConfigError;
 use crate::init::Init;
@@ -74,11 +74,8 @@ impl RelativeBias {
         let table = floats(self.weight.val());
         let [n_buckets, n_heads] = table.dims();
         let total = past + length;
-        let buckets: Vec<i32> = (0..length)
-            .flat_map(|query| (0..total).map(move |key| (query + past, key)))
-            .map(|(query, key)| self.bucket(query, key, n_buckets))
-            .collect();
-        let buckets = TensorData::new(buckets, [length * total]);
+        let by_distance = |query, key| self.bucket(query, key, n_buckets);
+        let buckets = TensorData::new(of_distances(past, length, by_distance), [length * total]);
         let buckets = Tensor::<1, Int>::from_data(buckets, (&table.device(), DType::I32));
         let bias = table.transpose().select(1, buckets);
         bias.reshape([1, n_heads, length, total])

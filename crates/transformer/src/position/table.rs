@@ -1,4 +1,4 @@
-//! Slices of a position table.
+//! Slices of a position table, and tables of distances.
 
 use burn::tensor::{DType, Tensor};
 
@@ -10,6 +10,21 @@ pub(super) fn floats(table: Tensor<2>) -> Tensor<2> {
         DType::QFloat(_) => table.dequantize(),
         _ => table,
     }
+}
+
+/// Returns `of(query, key)` for `length` queries, which follow `past` tokens, and all keys up to the
+/// last query, in row-major order. `of` must depend on the distance between query and key alone.
+pub(super) fn of_distances<T: Clone>(
+    past: usize,
+    length: usize,
+    of: impl Fn(usize, usize) -> T,
+) -> Vec<T> {
+    let total = past + length;
+    // The rows of later queries begin earlier in these values.
+    let last = total.saturating_sub(1);
+    let values: Vec<T> = (0..total + last).map(|key| of(last, key)).collect();
+    let rows = (past..total).map(|query| &values[last - query..][..total]);
+    rows.flatten().cloned().collect()
 }
 
 /// Returns rows `offset..offset + length` of a position table.
