@@ -93,8 +93,10 @@ fn a_model_is_in_memory_once() {
             model = Some(imported.transformer(&device).unwrap());
         });
         let size = bytes(&parameters(&model.unwrap()));
+        // Each thread has a chunk of its own, as bytes and as elements.
+        let threads = std::thread::available_parallelism().unwrap().get();
         assert!(
-            peak < size + BESIDE,
+            peak < size + BESIDE + threads * (1 << 19),
             "{layout}: {peak} bytes for a model of {size}"
         );
     }

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::Read;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -286,18 +287,19 @@ impl WeightsFile {
             .get(name)
             .map_or(0, |info| info.shape.iter().product());
         let mut elements = Vec::with_capacity(size);
-        self.read_rows(name, 1, |_, some| {
+        self.read_rows(name, 1, 0..size, |_, some| {
             elements.extend_from_slice(some);
             Ok(())
         })?;
         Ok(TensorData::new(elements, self.tensors[name].shape.clone()))
     }
 
-    /// Reads a tensor as f32, and passes it to `each`, some rows of `width` elements at a time.
-    /// `each` gets the index of the first of these rows, and the elements of the rows.
+    /// Reads the rows `part` of a tensor as f32, each of `width` elements, and passes some of them
+    /// at a time to `each`, which gets the index of the first of these rows, and their elements.
     ///
-    /// From a safetensors file, at most `CHUNK` bytes or one row are read at a time, unless the
-    /// tensor is quantised.
+    /// `part` must be the whole tensor unless [`has_parts`](Self::has_parts) is true. From a
+    /// safetensors file, at most `CHUNK` bytes or one row are read at a time, unless the tensor is
+    /// quantised.
     ///
     /// # Errors
     ///
@@ -306,6 +308,7 @@ impl WeightsFile {
         &self,
         name: &str,
         width: usize,
+        part: Range<usize>,
         mut each: impl FnMut(usize, &[f32]) -> Result<(), WeightsError>,
     ) -> Result<(), WeightsError> {
         let info = self.tensors.get(name);
@@ -316,8 +319,9 @@ impl WeightsFile {
             return each(0, whole.as_slice().expect("it was dequantised"));
         }
         let size = size_of_element(&info.dtype);
-        let chunk = (CHUNK / (width * size).max(1)).max(1) * width.max(1) * size;
-        let (mut row, mut elements) = (0, Vec::new());
+        let row_bytes = width.max(1) * size;
+        let chunk = (CHUNK / row_bytes).max(1) * row_bytes;
+        let (mut row, mut elements) = (part.start, Vec::new());
         let mut next = |bytes: &[u8]| {
             elements.clear();
             extend_f32(&mut elements, &info.dtype, bytes);
@@ -326,10 +330,19 @@ impl WeightsFile {
             Ok(())
         };
         match &self.shard(name).source {
-            Source::Safetensors(file) => file.read_chunks(name, chunk, &mut next),
+            Source::Safetensors(file) => {
+                let part = part.start * row_bytes..part.end.saturating_mul(row_bytes);
+                file.read_chunks(name, part, chunk, &mut next)
+            }
             #[cfg(feature = "pytorch")]
             Source::PyTorch(file) => file.read(name)?.chunks(chunk).try_for_each(&mut next),
         }
+    }
+
+    /// Returns whether a tensor, which must be in the file, can be read in parts.
+    pub(super) fn has_parts(&self, name: &str) -> bool {
+        matches!(self.shard(name).source, Source::Safetensors(_))
+            && self.tensors[name].dtype != INT8
     }
 
     /// Returns whether two names refer to the same bytes of the file. In a PyTorch checkpoint,

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
+use fused::map_in_parallel;
 
 use super::error::{WeightsError, check_none};
 use super::file::WeightsFile;
-use super::rule::Rule;
+use super::rule::{Kind, Rule};
 
 /// The rules for one parameter, each with the name of its tensor in the file.
 pub(super) type Pieces<'a> = Vec<(&'a Rule, &'a String)>;
@@ -60,12 +61,32 @@ fn place(
     shape: &[usize],
     values: &mut [f32],
 ) -> Result<(), WeightsError> {
+    /// Number of elements that a thread reads at least.
+    const PART: usize = 1 << 20;
     let total = file.tensors[name].shape.iter().product();
-    let mut not_finite = 0;
-    file.read_rows(name, rule.their_width(shape), |first, rows| {
-        not_finite += rows.iter().filter(|x| !x.is_finite()).count();
-        rule.place(shape, first, rows, values);
-        Ok(())
-    })?;
+    let width = shape.last().copied().unwrap_or(1).max(1);
+    // A row of the tensor is in one row of the parameter, unless the tensor is transposed.
+    let rows = match rule.kind {
+        Kind::Linear => total,
+        _ if file.has_parts(name) => PART.div_ceil(width),
+        _ => total,
+    };
+    let work = values.len();
+    let parts = values
+        .chunks_mut(rows.saturating_mul(width).max(1))
+        .enumerate();
+    let not_finite = map_in_parallel(parts.collect(), work, |(index, values)| {
+        let (start, mut not_finite) = (index * rows, 0);
+        let part = start..start + rows;
+        file.read_rows(name, rule.their_width(shape), part, |first, rows| {
+            not_finite += rows.iter().filter(|x| !x.is_finite()).count();
+            rule.place(shape, first - start, rows, values);
+            Ok(())
+        })?;
+        Ok(not_finite)
+    });
+    let not_finite = not_finite
+        .into_iter()
+        .sum::<Result<usize, WeightsError>>()?;
     check_none(name, not_finite, total)
 }

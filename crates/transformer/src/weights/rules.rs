@@ -7,7 +7,8 @@ use super::rule::{Kind, Part, Rule};
 /// Rules that say which tensors of a file are which parameters of a module.
 ///
 /// In names, `{i}` stands for any number, the same one in both names of a rule. Tensors in f16,
-/// bf16, f32 or f64 are read. Only shapes are checked: that a square matrix is `[in, out]` or `[out,
+/// bf16, f32 or f64 are read. In a checkpoint whose weights are one entry of a dictionary, names begin
+/// with the key of this entry, such as `model.layers.0.`. Only shapes are checked: that a square matrix is `[in, out]` or `[out,
 /// in]`, that queries, keys and values are not interleaved by head, and which dimensions rotary
 /// positions pair is for the rules and the configuration to say.
 ///

@@ -18,7 +18,7 @@ pub use write::{Dtype, to_bytes, to_bytes_with, write};
 
 /// Maximum number of bytes of a tensor that are read at a time, unless a single row is larger or
 /// the tensor is a quantised matrix.
-pub(super) const CHUNK: usize = 1 << 19;
+pub(super) const CHUNK: usize = 1 << 18;
 
 /// Reads the parameters of a safetensors file, one after the other, without having the file in
 /// memory.
@@ -51,7 +51,7 @@ fn read_all(bytes: Bytes<'_>) -> Result<Parameters, WeightsError> {
             _ => {
                 check_float(&name, &dtype)?;
                 let mut elements = Vec::with_capacity(shape.iter().product());
-                file.read_chunks(&name, CHUNK, |bytes| {
+                file.read_chunks(&name, 0..usize::MAX, CHUNK, |bytes| {
                     extend_f32(&mut elements, &dtype, bytes);
                     Ok(())
                 })?;

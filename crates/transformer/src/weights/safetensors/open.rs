@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 
 use ::safetensors::tensor::Metadata;
 use burn::tensor::TensorData;
@@ -146,15 +147,18 @@ impl<'a> SafetensorsFile<'a> {
         Ok((file, tensors, metadata.collect()))
     }
 
-    /// Reads the bytes of a tensor, which must be in the file, in chunks of at most `length`
-    /// bytes.
+    /// Reads the bytes `part` of a tensor, which must be in the file, in chunks of at most `length`
+    /// bytes. `part` may end behind the tensor.
     pub fn read_chunks(
         &self,
         name: &str,
+        part: Range<usize>,
         length: usize,
         mut each: impl FnMut(&[u8]) -> Result<(), WeightsError>,
     ) -> Result<(), WeightsError> {
-        let (mut offset, mut left) = self.locations[name];
+        let (offset, whole) = self.locations[name];
+        let part = part.start.min(whole)..part.end.min(whole);
+        let (mut offset, mut left) = (offset + part.start as u64, part.len());
         let mut bytes = vec![0; length.min(left)];
         while left > 0 {
             let next = &mut bytes[..length.min(left)];
