@@ -85,7 +85,6 @@
 //! | module | contents |
 //! |---|---|
 //! | [`error`] | mistakes of the user |
-//! | [`metrics`] | BLEU, chrF, error rates |
 //! | [`data`] | data sets, text and token ids, batches |
 //! | [`config`] | the settings of a run, presets, JSON and TOML |
 //! | [`collective`] | groups of processes that train together |

@@ -87,7 +87,7 @@
 //!   their gradients; losses are summed in f32. Training in f16 needs a loss scale, bf16 none. On
 //!   flex, f32 is faster, and [`fused::bf16_matmuls`] rounds only the inputs of products.
 //! - **LoRA**: Burn's `apply_lora` adds its products at every step and token; `materialize` merges them
-//!   for generation and files.
+//!   for generation and files. The merged matrices stay frozen until `unfreeze`.
 //! - **Threads**: on flex, a loop of your own over a small model is faster inside
 //!   [`fused::in_pool`], which generation calls itself.
 //! - **Errors**: functions that check settings, token ids or files return a `Result`. Tensors of

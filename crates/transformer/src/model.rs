@@ -71,7 +71,9 @@ impl Transformer {
     /// Creates a model from an encoder and a decoder, which may differ in everything but
     /// `d_model`.
     ///
-    /// If the encoder has no embedding table, sources are embedded by the decoder's.
+    /// If the encoder has no embedding table, sources are embedded by the decoder's. Parts that are
+    /// built with one seed (`init_seeded`) have equal parameters where their shapes are equal: seed
+    /// them differently.
     ///
     /// ```
     /// use burn::tensor::Device;
