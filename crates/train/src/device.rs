@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Result, anyhow};
 use burn::tensor::{Device, Tensor};
 use clap::ValueEnum;
-use training::config::Precision;
+use training::config::{ExecutionConfig, Precision};
 use training::error::UsageError;
 use training::trainer::configure;
 
@@ -124,7 +124,8 @@ impl FromStr for DeviceName {
     type Err = UsageError;
 
     fn from_str(text: &str) -> Result<Self, UsageError> {
-        let wrong = |expected: String| UsageError::new("--backend", text, expected);
+        let wrong =
+            |expected: String| UsageError::setting(ExecutionConfig::backend, text, expected);
         let mut parts = text.splitn(2, ':');
         let (name, index) = (parts.next().unwrap_or_default(), parts.next());
         let backend = Backend::from_str(name, false).map_err(|_| {

@@ -145,7 +145,11 @@ pub(crate) fn check_values(
             Kind::Group(settings, _) => return check_values(settings, value),
             _ => setting.read(value),
         };
-        let wrong = |expected| UsageError::setting(setting, shown(value), expected);
+        let shown = match value {
+            Value::Null => "null".into(),
+            value => shown(value),
+        };
+        let wrong = |expected| UsageError::setting(setting, shown, expected);
         read.map(drop).map_err(wrong)
     })
 }

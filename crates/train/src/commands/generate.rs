@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use training::collective::Collective;
+use training::data::parallel::is_json_lines;
 use training::data::{DataConfig, UnknownCounts, note_unknown};
 use training::error::UsageError;
 use training::files::write_whole_by;
@@ -16,7 +17,7 @@ use training::pretrained::{Languages, is_pretrained};
 use super::dialog;
 use super::hypotheses::check_outputs;
 use super::trained::load;
-use crate::args::{GenerateArgs, folder_of, reject, unwritable_output, usual_batch_size};
+use crate::args::{GenerateArgs, folder_of, needs, reject, unwritable_output, usual_batch_size};
 use crate::group::Group;
 use crate::number::grouped;
 use crate::terminal::{LineProgress, output};
@@ -45,6 +46,9 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
             inputs.extend(text.inputs());
         }
         check_outputs("--output", path, inputs)?;
+        let lines = Some(path.display()).filter(|_| is_json_lines(path));
+        let name = "--json, because its name is that of JSON lines";
+        needs("--output", lines, name, args.json)?;
     }
     let group = group.collective();
     // Rank 0 reads the input for all processes.

@@ -72,16 +72,24 @@ pub(super) fn report(
         output::result("length  sequences  exact match  token accuracy")?;
     }
     let mut rows = Vec::with_capacity(lengths.len());
+    let mut without = Vec::new();
     for &length in lengths {
         let row = by_length.of_length(length, settings)?;
         if json || row.sequences > 0 {
             output::json_or(json, &row, || line(&row))?;
         } else {
-            let what = "the model has no positions for it, or the split no sequence";
-            output::warn(&format!("no score for length {length}: {what}"));
+            without.push(length);
         }
         rows.push(row);
     }
+    let of = match without[..] {
+        [] => return Ok(rows),
+        [length] => format!("length {length}"),
+        [first, .., last] => format!("{} lengths from {first} to {last}", without.len()),
+    };
+    output::warn(&format!(
+        "no score for {of}: the model has no positions for it, or the split no sequence"
+    ));
     Ok(rows)
 }
 

@@ -75,7 +75,7 @@ fn hint(
             let fit = cli.find_subcommand("fit").filter(|_| is("resume"));
             if let Some(flag) = fit.and_then(|fit| known_flag(given, cli, Some(fit), words)) {
                 return Some(format!(
-                    "a resumed run keeps its settings, all but --steps; begin a new run with `train fit {flag}`"
+                    "a resumed run keeps its settings, all but --steps and those changed in its config.json; begin a new run with `train fit {flag}`"
                 ));
             }
             if RunConfig::of_task(given).is_some() && is("fit") {

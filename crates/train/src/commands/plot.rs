@@ -134,7 +134,7 @@ fn attention(args: &PlotArgs, run: &RunData, backend: &DeviceName) -> Result<Vec
             .source(words)
             .map_err(|what| UsageError::new("--source", quote(words), what))?,
         None => {
-            let what = "has no example for attention maps: say which with --source";
+            let what = "has no example for attention maps that can be read: give one with --source";
             let wrong = || UsageError::argument("run", run.folder.display(), what);
             example_source(dataset, trained.config.seed).ok_or_else(wrong)?
         }

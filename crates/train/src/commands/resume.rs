@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use training::config::{OptimizationConfig, RunConfig};
+use training::config::{ExecutionConfig, OptimizationConfig, RunConfig};
 use training::data::parallel::TrainSettings;
 use training::data::{self, DataConfig};
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
+use training::run::layout::CONFIG;
 use training::run::{
     EndReason, RunFolder, Status, TensorBoard, read_config, read_status, unusable,
 };
@@ -76,9 +77,16 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         let expected = format!("must be {then}, as when the run began");
         reject("--fields", others, &expected)?;
     }
-    if let Some(backend) = &args.backend {
-        config.execution.backend = DeviceName::choose(Some(backend))?.to_string();
-    }
+    let backend = args.backend.as_ref().unwrap_or(&config.execution.backend);
+    let backend: Result<DeviceName, UsageError> = backend.parse();
+    let backend = backend.map_err(|error| match &args.backend {
+        Some(_) => error,
+        None => unusable(
+            &args.run.join(CONFIG),
+            error.describe(ExecutionConfig::backend.path),
+        ),
+    });
+    config.execution.backend = backend?.to_string();
     let earlier = config.optimization.clone();
     if let Some(steps) = args.steps {
         config.optimization.steps = steps;
@@ -152,7 +160,10 @@ fn check_steps(
         Some(end) if args.steps.is_none() => format!(
             "has ended after step {step} ({end}); say with --steps how far it goes on{past}"
         ),
-        _ => format!("is at step {step}, and --steps {steps} asks for no more"),
+        _ => format!(
+            "is at step {step}, and --steps {steps} asks for no more; {} would",
+            step + 1
+        ),
     };
     Err(unusable(&args.run, what))
 }

@@ -81,7 +81,8 @@ fn lines(argument: &str, path: &Path) -> Result<Vec<String>, UsageError> {
     let wrong = |what: String| UsageError::new(argument, path.display(), what);
     let name = path.to_string_lossy().to_lowercase();
     if is_json_lines(path) || name.trim_end_matches(".gz").ends_with(".tsv") {
-        let what = "has lines of several fields by its name, but a line must be a text to score";
+        let what = "has lines of several fields by its name, but a line must be a text to score: \
+                    give the texts in a file such as hypotheses.txt, which `train eval` writes too";
         return Err(wrong(what.into()));
     }
     let unreadable = |error| wrong(format!("cannot be read ({error})"));

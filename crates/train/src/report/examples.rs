@@ -73,7 +73,11 @@ impl Examined {
         let dataset = run.dataset.as_ref();
         let examples = dataset.held_out(run.config.seed, Split::Validation, n);
         if examples.is_empty() {
-            return Err(unusable(folder, "has no examples of the validation split").into());
+            return Err(unusable(
+                folder,
+                "has no examples of the validation split that can be read",
+            )
+            .into());
         }
         let decoded = decode_greedily(&run.model, dataset, &examples, &Alone)?;
         let sample = |(index, decoded): (usize, &Decoded)| {

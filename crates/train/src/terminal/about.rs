@@ -60,7 +60,7 @@ pub fn describe(
     let tying = model.weight_tying.name();
     let of_which = config.optimization.lora.as_ref().map(|lora| {
         let (trained, rank) = (grouped(trained), lora.rank);
-        format!("of which {trained} are trained, with rank {rank}")
+        format!("with {trained} of LoRA of rank {rank}, which alone are trained")
     });
     let [embeddings, encoder, decoder, generator] = parameters_of_parts(shapes);
     let rows = [

@@ -1,7 +1,7 @@
 //! `train export`: the Python module and the command that it prints, and the file of the web demo.
 
 use super::task::train_tiny;
-use super::{Folder, all_rejected, assert_has, output, parsed, rows, run, text};
+use super::{Folder, all_rejected, assert_has, notes, output, parsed, rows, run, text};
 
 #[test]
 fn export_prints_the_module_that_the_file_fits() {
@@ -24,10 +24,10 @@ fn export_prints_the_module_that_the_file_fits() {
         pre | --output: is missing: name a file to write, or give --folder
         pre --folder y | pre: has settings that no family of Hugging Face has, unlike one that is trained
         pre --output y.pt | --output y.pt: must be a name such as model.safetensors
-        pre --layout marian --output y | --norm pre; --layout native can
-        pre --layout llama --output y | has an encoder; --layout native can
-        pre --layout bert --output y | has a decoder; --layout native can
-        tied --layout labml --output y | --norm post; --layout native can
+        pre --layout marian --output y | --norm pre; --layout native, paper, labml, torch-nn can
+        pre --layout llama --output y | has an encoder; --layout native,
+        pre --layout bert --output y | has a decoder; --layout native,
+        tied --layout labml --output y | --norm post; --layout native,
         pre --layout marian --folder y | --norm pre; train it with `fit --family marian`";
     all_rejected(folder, "export", table);
 }
@@ -40,7 +40,8 @@ fn an_exported_file_has_the_settings_of_its_model() {
     let export = "export pre --layout torch-nn --output x.safetensors";
     run(folder, export);
     let import = "import x.safetensors --run-dir again --symbols 9 --max-length 5";
-    run(folder, import);
+    let said = notes(&output(folder, import));
+    assert!(run(folder, "runs .").contains("imported from "));
     let eval = |run_folder: &str| {
         let scores = parsed(folder, &format!("eval {run_folder} --json"));
         (scores["loss"].clone(), scores["exact_match"].clone())
@@ -48,6 +49,8 @@ fn an_exported_file_has_the_settings_of_its_model() {
     assert_eq!(eval("again"), eval("pre"));
     let config = super::json(&folder.join("again/config.json"));
     assert_eq!(config["model"]["dropout"], 0.2);
+    let max_len = format!("model.max_len={} ", config["model"]["max_len"]);
+    assert!(said.contains(&max_len), "{said}");
 }
 
 /// A resumed run must not train random weights instead of those that were imported.

@@ -459,6 +459,7 @@ fn outputs_are_written_to_a_file_whole_or_not_at_all() {
         "
         --output - | --output -: must be a file
         --output a.gz | --output a.gz: must be a name without .gz
+        --output a.jsonl | --output a.jsonl: needs --json
         --output {0} --input {0} | would be lost
         --output {1}/config.json | config.json: is in the folder of the run
         --output {1}/checkpoints/new | checkpoints/new: is in the folder of the run

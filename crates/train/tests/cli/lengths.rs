@@ -100,6 +100,8 @@ fn learned_positions_end_where_training_ended() {
         folder,
         "eval runs/copy-1 --eval-lengths 5,6 --sequences 10 --json",
     ));
+    let many = output(folder, "eval runs/copy-1 --eval-lengths 5,7,9..10 -q");
+    assert!(text(&many.stderr).starts_with("warning: no score for 3 lengths from 7 to 10: "));
     assert_eq!(rows[0]["sequences"], 10);
     assert_eq!(rows[1]["sequences"], 0);
     assert_eq!(rows[1]["exact_match"], Value::Null);

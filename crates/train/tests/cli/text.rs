@@ -392,7 +392,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
         --valid-source bytes --valid-target short | bytes: line 2
         --train no-tab.tsv | no-tab.tsv: line 2
         --train a.jsonl | a.jsonl: line 1
-        --train b.jsonl | line 1 has \"3\"
+        --train b.jsonl | line 1 has a number in its field
         --train c.jsonl | line 1
         --train cut.gz | cut.gz
         --train folder | folder

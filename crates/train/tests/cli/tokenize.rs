@@ -113,7 +113,7 @@ fn texts_survive_a_round_trip() {
     // Without the corpus of the run, `plot` needs `--source`.
     fs::remove_file(folder.join("valid.source")).unwrap();
     let said = text(&output(folder, "plot run --only attention").stderr);
-    let expected = ["valid.source: cannot be read", "say which with --source"];
+    let expected = ["valid.source: cannot be read", "give one with --source"];
     assert_has(&said, &expected);
     run(folder, "plot run --only attention --source der");
 }

@@ -176,6 +176,9 @@ fn checkpoints_of_other_models_are_rejected() {
     }
     // The rejected commands have changed nothing.
     assert_eq!(std::fs::read_to_string(&config).unwrap(), edited);
+    std::fs::write(&config, json.replace("\"flex\"", "\"steam\"")).unwrap();
+    let wrong = "config.json: execution.backend steam: must be one of";
+    rejected(&folder, "resume run --steps 20", &[wrong]);
     assert!(run.join("summary.json").exists());
 }
 
@@ -194,6 +197,14 @@ fn a_finished_run_resumes_with_more_steps() {
     assert_eq!(
         json(&trained.join("config.json"))["optimization"]["steps"],
         20
+    );
+    // Times are those of all steps.
+    let state = json(&trained.join("checkpoints/step-20/state.json"));
+    let [waited, seconds] =
+        ["wait_seconds", "train_seconds"].map(|name| state[name].as_f64().unwrap());
+    assert_eq!(
+        json(&trained.join("summary.json"))["data_wait"],
+        waited / seconds
     );
 }
 

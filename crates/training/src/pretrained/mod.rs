@@ -86,7 +86,12 @@ impl PretrainedModel {
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("folder", folder.display(), what);
         if !folder.is_dir() {
-            return Err(wrong(format!("is not a folder; name one {DOWNLOADED}")));
+            let is = if folder.exists() {
+                "is not a folder"
+            } else {
+                "does not exist"
+            };
+            return Err(wrong(format!("{is}; name a folder {DOWNLOADED}")));
         }
         if !is_pretrained(folder) && folder.join(CHECKPOINTS).is_dir() {
             let what = "is a run, not a Hugging Face model: `train resume` trains it further on its \

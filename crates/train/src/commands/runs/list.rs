@@ -182,10 +182,11 @@ fn settings(run: &RunData) -> Vec<String> {
         return Vec::new();
     };
     let mut words = Vec::new();
+    let origin = run.origin();
     match nearest.name {
-        FINE_TUNING => words.push(format!("--from {}", run.origin().unwrap_or_default())),
+        FINE_TUNING => words.push(format!("--from {}", origin.unwrap_or_default())),
         preset if run.is_of_texts() => words.push(format!("--preset {preset}")),
-        _ => {}
+        _ => words.extend(origin.map(|file| format!("imported from {file}"))),
     }
     words.extend(nearest.family.map(|family| format!("--family {family}")));
     let chosen = shown::chosen(&nearest);

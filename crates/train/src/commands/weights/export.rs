@@ -93,7 +93,19 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             let able = match (Layout::of_hugging_face(&config), &args.folder) {
                 (Some(able), Some(_)) => format!("--layout {able} can"),
                 (None, Some(_)) => format!("train it with `fit --family {layout}`"),
-                (_, None) => format!("--layout {} can", Layout::Native),
+                (_, None) => {
+                    let can = |layout: &&Layout| {
+                        let export =
+                            weights::export(&config, contents, &Parameters::new(), **layout, false);
+                        !matches!(export, Err(WeightsError::Layout { .. }))
+                    };
+                    let able: Vec<String> = Layout::ALL
+                        .iter()
+                        .filter(can)
+                        .map(ToString::to_string)
+                        .collect();
+                    format!("--layout {} can", able.join(", "))
+                }
             };
             unrepresentable(error, &able)
         })?;

@@ -161,6 +161,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         layout::check_output("run_dir", run)?;
     }
     let options = args.options()?;
+    let mut of_run = None;
     let imported = match &args.run_dir {
         Some(run) if args.is_text() => {
             let languages = Languages::new(args.source_lang.clone(), args.target_lang.clone());
@@ -182,6 +183,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
             config.execution.backend = DeviceName::choose(None)?.to_string();
             let with = |folder: &Path| model.dataset.save(folder);
             save(args, run, &config, &model.imported.parameters, with)?;
+            of_run = Some(config.model);
             model.imported
         }
         run => {
@@ -189,12 +191,13 @@ pub fn run(args: &ImportArgs) -> Result<()> {
             if let Some(run) = run {
                 let config = run_of(args, &imported)?;
                 save(args, run, &config, &imported.parameters, |_| Ok(()))?;
+                of_run = Some(config.model);
             }
             imported
         }
     };
     let stacks = &imported.stacks;
-    describe(&imported);
+    describe(&imported, of_run);
     if let Some(path) = &args.output {
         let all = &imported.parameters;
         let parameters = match imported.contents {
@@ -238,8 +241,8 @@ fn warn_of_replaced(flags: &ImportOptions, folder: &ModelFolder) {
 }
 
 /// Prints the warnings of the import, the contents of the file, and the settings that do not follow
-/// from the weights.
-fn describe(imported: &Imported) {
+/// from the weights; `of_run` are those of the run that was created.
+fn describe(imported: &Imported, of_run: Option<TransformerConfig>) {
     for warning in &imported.warnings {
         output::warn(&shortened(warning.clone()));
     }
@@ -250,7 +253,7 @@ fn describe(imported: &Imported) {
     let (layout, contents) = (imported.layout, imported.contents);
     let tensors = imported.parameters.values();
     let n = counted(tensors.map(|data| data.num_elements()).sum(), "parameter");
-    let Some(config) = &imported.stacks.config() else {
+    let Some(config) = &of_run.or_else(|| imported.stacks.config()) else {
         return output::note(&format!("layout {layout}: {contents}, {n}"));
     };
     let layers = match contents {

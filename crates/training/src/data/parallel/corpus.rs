@@ -289,8 +289,15 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<[String; 2]
         match object.get(name).or_else(nested) {
             Some(Value::String(text)) => Ok(text.clone()),
             Some(other) => {
-                let (other, name) = (quote(&other.to_string()), quote(name));
-                let what = format!("has {other} in its field {name}, which must be a text");
+                let is = match other {
+                    Value::Null => "null",
+                    Value::Bool(_) => "true or false",
+                    Value::Number(_) => "a number",
+                    Value::Array(_) => "an array",
+                    _ => "an object",
+                };
+                let name = quote(name);
+                let what = format!("has {is} in its field {name}, which must be a text");
                 Err(lines.wrong(&what))
             }
             None => {
