@@ -17,11 +17,7 @@ pub(super) fn read_method(fields: &mut Fields, is_decoder: bool) -> Result<Metho
     }
     let alpha: f64 = fields.optional("length_penalty")?.unwrap_or(1.0);
     if !(0.0..=10.0).contains(&alpha) {
-        return Err(fields.refuse(
-            "length_penalty",
-            &format_args!("{alpha:?}"),
-            &"a number from 0 to 10",
-        ));
+        return Err(fields.refuse("length_penalty", &alpha, &"a number from 0 to 10"));
     }
     if !fields.optional("do_sample")?.unwrap_or(false) {
         let length_penalty = LengthPenalty::Power { alpha };
