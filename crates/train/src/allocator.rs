@@ -67,40 +67,18 @@ pub fn keep_freed_pages() {
 ///
 /// Memory that only the loading of a model needs is then not kept beside the model. The environment
 /// variable `MIMALLOC_PURGE_DELAY` takes precedence.
-///
-/// Until the guard is dropped, Linux also does not give the process huge pages. A huge page takes
-/// memory as a whole even if only a part of it is used, which costs another 4 % of memory for a
-/// model of 2.5 GB.
 pub fn return_freed_pages() -> ReturnsPages {
     set_purge_delay(0);
-    ReturnsPages(enable_huge_pages(false))
+    ReturnsPages
 }
 
-/// Guard of [`return_freed_pages`]. Dropping it makes the allocator keep freed pages again, and
-/// allows huge pages again if they were allowed before, which is its value.
-pub struct ReturnsPages(bool);
+/// Guard of [`return_freed_pages`]. Dropping it makes the allocator keep freed pages again.
+pub struct ReturnsPages;
 
 impl Drop for ReturnsPages {
     fn drop(&mut self) {
         keep_freed_pages();
-        enable_huge_pages(self.0);
     }
-}
-
-/// Allows or forbids huge pages in this process, and returns whether they were allowed before, or
-/// false if the kernel does not say.
-#[cfg(target_os = "linux")]
-fn enable_huge_pages(enable: bool) -> bool {
-    use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
-    // A kernel that does not know these calls keeps its setting.
-    let could = !transparent_huge_pages_are_disabled().unwrap_or(true);
-    let _ = disable_transparent_huge_pages(!enable);
-    could
-}
-
-#[cfg(not(target_os = "linux"))]
-fn enable_huge_pages(_enable: bool) -> bool {
-    false
 }
 
 #[allow(unsafe_code)]
