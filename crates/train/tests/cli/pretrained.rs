@@ -477,6 +477,7 @@ fn mistakes_about_pretrained_models_are_named() {
         fit --from {t5} --task copy | --task copy
         fit {PAIRS} --preset tiny --target-lang deu_Latn | --target-lang deu_Latn: needs --from
         fit --from {m2m} {PAIRS} --target-lang tlh_Latn | --target-lang tlh_Latn
+        fit --from {m2m} {PAIRS} --target-lang </s> | --target-lang </s>: is not a language of the tokeniser
         fit --from {bart} {PAIRS} --max-length 900 | --max-length 900: must be at most 38
         import {bart}/model.safetensors --output x --source-lang fra_Latn | --run-dir
         import {bart} --task copy --run-dir x --source-lang fra_Latn | --source-lang fra_Latn

@@ -49,7 +49,9 @@ impl Tokenizer {
         let language = match language {
             Some(name) => match inner.token_to_id(name) {
                 // In some models, the start token is the language token, which is not repeated.
-                id @ Some(_) if side == Side::Target && id == bos_id => Language::None,
+                id @ Some(_) if side == Side::Target && id == bos_id && is_language(name) => {
+                    Language::None
+                }
                 Some(id) if is_language(name) => Language::Token(id),
                 _ => return Err(UsageError::new(flag, name, no_language(&inner))),
             },
