@@ -24,7 +24,9 @@ use crate::files::{Checksum, remove_file, remove_files, remove_temporaries, writ
 /// Name of the argument for the folder of an existing run, as errors show it.
 const RUN: &str = "run";
 
-const CANNOT_LOG: &str = "cannot write metrics.jsonl";
+fn cannot_write(file: &Path) -> String {
+    format!("cannot write {}", file.display())
+}
 
 /// A run folder that this process has opened. Until the `RunFolder` is dropped, no other process
 /// can open the folder, unless the file system does not support locks.
@@ -177,7 +179,10 @@ impl RunFolder {
     ///
     /// If the file cannot be read or written.
     pub fn rewind(&mut self, position: &Checksum, step: usize) -> Result<()> {
-        self.write(|files| files.metrics.rewind(position, step).context(CANNOT_LOG))
+        self.write(|files| {
+            let rewound = files.metrics.rewind(position, step);
+            rewound.with_context(|| cannot_write(&files.metrics.path))
+        })
     }
 
     /// Returns the number of steps after which the run has ended; `None` if it has not ended.
@@ -203,7 +208,8 @@ impl RunFolder {
         let (Some(files), path) = (&mut self.files, &self.path) else {
             return Ok(());
         };
-        write_json(&path.join(CONFIG), config).context("cannot write config.json")?;
+        let file = path.join(CONFIG);
+        write_json(&file, config).with_context(|| cannot_write(&file))?;
         files.status.begin(step, config.optimization.steps)?;
         add_environment(path, environment, step == 0)?;
         remove_file(&path.join(SUMMARY)).context("cannot remove summary.json")
@@ -280,7 +286,10 @@ impl RunFolder {
 
     /// Adds a line to `metrics.jsonl`.
     fn log(&mut self, metrics: &impl Serialize) -> Result<()> {
-        self.write(|files| files.metrics.add(metrics).context(CANNOT_LOG))
+        self.write(|files| {
+            let done = files.metrics.add(metrics);
+            done.with_context(|| cannot_write(&files.metrics.path))
+        })
     }
 
     /// Passes all lines of `metrics.jsonl` to the operating system, so that they are not lost if
@@ -292,7 +301,8 @@ impl RunFolder {
     pub fn flush(&mut self) -> Result<()> {
         self.write(|files| {
             files.status.folder.check()?;
-            files.metrics.flush().context(CANNOT_LOG)
+            let done = files.metrics.flush();
+            done.with_context(|| cannot_write(&files.metrics.path))
         })
     }
 
@@ -305,7 +315,8 @@ impl RunFolder {
     pub fn sync(&mut self) -> Result<Checksum> {
         self.write(|files| {
             files.status.folder.check()?;
-            files.metrics.sync().context(CANNOT_LOG)
+            let done = files.metrics.sync();
+            done.with_context(|| cannot_write(&files.metrics.path))
         })
     }
 
@@ -319,7 +330,7 @@ impl RunFolder {
         self.sync()?;
         let path = self.path.join(SUMMARY);
         self.write(|files| {
-            write_json(&path, summary).context("cannot write summary.json")?;
+            write_json(&path, summary).with_context(|| cannot_write(&path))?;
             let finish = |current: &mut RunStatus| current.status = Status::Finished;
             files.status.change(finish)
         })

@@ -16,7 +16,7 @@ use crate::notes;
 /// The open `metrics.jsonl`, to which lines are added.
 #[derive(Debug)]
 pub(super) struct MetricsLog {
-    path: PathBuf,
+    pub(super) path: PathBuf,
     file: BufWriter<File>,
     /// Number of bytes written so far, those in the buffer included.
     bytes: u64,
