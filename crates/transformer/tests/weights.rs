@@ -979,3 +979,31 @@ fn invalid_headers_are_rejected_before_anything_else_is_read() {
         );
     }
 }
+
+#[test]
+fn a_table_that_is_read_in_parts_is_whole() {
+    let device = Device::flex();
+    let config = TransformerConfig::new(150_001, 3)
+        .with_d_model(16)
+        .with_n_heads(2)
+        .with_d_ff(4)
+        .with_n_encoder_layers(1)
+        .with_n_decoder_layers(1);
+    let mut own = parameters(&config.init_seeded(1, &device).unwrap());
+    let read = |own: &Parameters| {
+        let bytes = to_bytes_with(own, Dtype::F32, &metadata(&config)).unwrap();
+        import(
+            &WeightsFile::from_bytes(bytes).unwrap(),
+            &Default::default(),
+        )
+    };
+    assert!(read(&own).unwrap().parameters == own);
+    let name = "encoder.input.embedding.weight";
+    let table = own.get_mut(name).unwrap();
+    let elements = table.as_mut_slice::<f32>().unwrap();
+    for index in [0, 1_500_000, elements.len() - 1] {
+        elements[index] = f32::NAN;
+    }
+    let error = read(&own).unwrap_err().to_string();
+    assert!(error.contains(name) && error.contains(" 3 "), "{error}");
+}
