@@ -152,13 +152,13 @@ pub(super) fn sizes(args: &BenchArgs, shape: Shape) -> Result<Sizes, UsageError>
     if batch * length <= MOST_TOKENS {
         return Ok(sizes);
     }
-    let (flag, value, other) = match args.batch_size {
-        Some(_) => ("--batch-size", batch, length),
-        None => ("--length", length, batch),
+    let (flag, value, other, of) = match args.batch_size {
+        Some(_) => ("--batch-size", batch, length, "sequences of {} tokens"),
+        None => ("--length", length, batch, "batches of {} sequences"),
     };
     let (most, name) = (MOST_TOKENS / other, name_of(shape));
-    let expected =
-        format!("must be at most {most} for batches of {batch} x {length} tokens, of shape {name}");
+    let of = of.replace("{}", &other.to_string());
+    let expected = format!("must be at most {most} for {of}, in shape {name}");
     Err(UsageError::new(flag, value, expected))
 }
 
