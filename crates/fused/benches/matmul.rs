@@ -7,6 +7,8 @@
 //! - `training`: the linear layers of a training step except the output layer, forward and
 //!   backward, in floating-point operations per second. The model is the Annotated Transformer's
 //!   copy model, with 800 source tokens and 800 target tokens.
+//! - `vocabulary`: the logits of 64 sentences for half of NLLB's vocabulary, whose matrix is also
+//!   the embedding, in floating-point operations per second.
 #![allow(missing_docs)] // Criterion's macros create public functions.
 
 use std::hint::black_box;
@@ -150,5 +152,26 @@ fn training(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, step, training);
+fn vocabulary(criterion: &mut Criterion) {
+    const D_MODEL: usize = 1024;
+    const VOCABULARY: usize = 131_072;
+    let mut group = criterion.benchmark_group("vocabulary");
+    group.sample_size(20).sampling_mode(SamplingMode::Flat);
+    let embedding: Vec<f32> = (0..D_MODEL * VOCABULARY)
+        .map(|i| (i % 1000) as f32 / 1e4)
+        .collect();
+    let m = 64;
+    let (x, mut y) = (vec![0.5; m * D_MODEL], vec![0.0; m * VOCABULARY]);
+    group.throughput(Throughput::Elements((2 * m * D_MODEL * VOCABULARY) as u64));
+    group.bench_function(format!("{m} rows"), |bencher| {
+        bencher.iter(|| {
+            let w = transposed(&embedding, D_MODEL, VOCABULARY);
+            matmul(Matrix::contiguous(&x, m, D_MODEL), w, None, &mut y);
+            black_box(&y);
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, step, training, vocabulary);
 criterion_main!(benches);

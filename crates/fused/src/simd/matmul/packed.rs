@@ -20,6 +20,10 @@ const PACK_WORDS: usize = 256;
 /// Maximum number of columns of `W` in a packed piece.
 pub(super) const PACK_COLUMNS: usize = 192;
 
+/// Maximum number of elements of `x` that are read again for each group of columns of `W`. They
+/// fit in the L2 cache of most recent processors.
+const SMALL_X: usize = 1 << 17;
+
 /// A tile of `x`: `R` rows, packed or read in place.
 trait Tile<const R: usize>: Copy {
     /// Checks that each row has `depth` words, which shows the compiler that no index is out of
@@ -146,47 +150,63 @@ impl Part<'_, '_, '_> {
             .as_ptr()
             .align_offset(CACHE_LINE * size_of::<f32>());
         let packed_w = &mut packed_w[begin.min(CACHE_LINE)..][..size];
-        for first in (0..k).step_by(depth) {
-            let rows = first..k.min(first + depth);
+        let (deep, wide) = (k.div_ceil(depth), width.div_ceil(PACK_COLUMNS));
+        // With few rows, the output of a piece's columns stays in the cache for the next piece of
+        // these columns. With many rows, `x` is too large to be read again for all columns.
+        let columns_first = in_place >= m / R * R && m * k <= SMALL_X;
+        let at = |index: usize| {
+            let (i, j) = if columns_first {
+                (index % deep, index / deep)
+            } else {
+                (index / wide, index % wide)
+            };
+            let (row, column) = (i * depth, j * PACK_COLUMNS);
+            (
+                row..k.min(row + depth),
+                column..width.min(column + PACK_COLUMNS),
+            )
+        };
+        for index in 0..deep * wide {
+            let (rows, columns) = at(index);
             let words = rows.len().div_ceil(F::ELEMENTS);
-            match F::ELEMENTS {
-                1 => self.pack_x::<R>(rows.clone(), in_place, packed_x),
-                _ => self.pack_x_words(rows.clone(), packed_x, scratch),
-            }
-            for begin in (0..width).step_by(PACK_COLUMNS) {
-                let columns = begin..width.min(begin + PACK_COLUMNS);
-                let next = if columns.end < width {
-                    let columns = columns.end..width.min(columns.end + PACK_COLUMNS);
-                    Ahead::of(&self, rows.clone(), columns)
-                } else if rows.end < k {
-                    let rows = rows.end..k.min(rows.end + depth);
-                    Ahead::of(&self, rows, 0..width.min(PACK_COLUMNS))
-                } else {
-                    Ahead::default()
-                };
-                let (rows, columns) = (rows.clone(), columns.clone());
+            if columns_first || columns.start == 0 {
                 match F::ELEMENTS {
-                    1 => self.pack_w::<S, V>(simd, rows.clone(), columns.clone(), packed_w),
-                    _ => {
-                        let (rows, columns) = (rows.clone(), columns.clone());
-                        self.pack_w_words(rows, columns, words, panel, packed_w, scratch);
-                    }
+                    1 => self.pack_x::<R>(rows.clone(), in_place, packed_x),
+                    _ => self.pack_x_words(rows.clone(), packed_x, scratch),
                 }
-                let panels = S::as_simd_f32s(packed_w).0.as_chunks::<V>().0;
-                let piece = Piece::<S, V> {
-                    rows,
-                    words,
-                    columns,
-                    panels,
-                    next,
-                };
-                for (first_column, sums) in &mut self.sums {
-                    if *first_column == begin {
-                        piece.add_sums(simd, sums);
-                    }
-                }
-                self.add_piece::<S, F, R, H, V>(simd, format, in_place, packed_x, &piece);
             }
+            let next = if index + 1 < deep * wide {
+                let (rows, columns) = at(index + 1);
+                Ahead::of(&self, rows, columns)
+            } else {
+                Ahead::default()
+            };
+            match F::ELEMENTS {
+                1 => self.pack_w::<S, V>(simd, rows.clone(), columns.clone(), packed_w),
+                _ => self.pack_w_words(
+                    rows.clone(),
+                    columns.clone(),
+                    words,
+                    panel,
+                    packed_w,
+                    scratch,
+                ),
+            }
+            let first_column = columns.start;
+            let panels = S::as_simd_f32s(packed_w).0.as_chunks::<V>().0;
+            let piece = Piece::<S, V> {
+                rows,
+                words,
+                columns,
+                panels,
+                next,
+            };
+            for (column, sums) in &mut self.sums {
+                if *column == first_column {
+                    piece.add_sums(simd, sums);
+                }
+            }
+            self.add_piece::<S, F, R, H, V>(simd, format, in_place, packed_x, &piece);
         }
     }
 
