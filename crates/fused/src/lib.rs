@@ -91,8 +91,8 @@
 //! It keeps freed memory for later results; [`free_buffers`] frees its unused slabs. The arena and
 //! its casts to bytes are unsafe code (`memory/`), as are processor instructions that are not
 //! called through the crate `pulp` (`simd/int8/`, `simd/matmul/avx512.rs`, `simd/matmul/amx.rs`,
-//! `simd/prefetch.rs`) and the request to use AMX (`simd/level.rs`). Other vector code calls safe
-//! functions of `pulp`.
+//! `simd/tiles.rs`, `simd/prefetch.rs`) and the request to use AMX (`simd/level.rs`). Other vector
+//! code calls safe functions of `pulp`.
 //!
 //! # Settings
 //!

@@ -4,7 +4,7 @@
 //! The environment variable `FUSED_SIMD` forces a lower one, so that tests can run the code of all
 //! levels that a machine supports. Its values are `scalar`, on x86-64 also `avx2`, `avx512` and
 //! `amx`, and on aarch64 also `neon`. The level `amx` is `avx512` with matmuls of bfloat16 elements
-//! in AMX's tiles.
+//! and of integers of 8 bits in AMX's tiles.
 //!
 //! In WebAssembly, the build decides: the level is `simd128` if the module was built with these
 //! instructions, else `scalar`.
@@ -153,9 +153,9 @@ fn available() -> Vec<Level> {
 const AMX: &str = "amx";
 
 /// A value of this type proves that the level is `amx`, so the CPU and the system support AMX for
-/// bfloat16.
+/// bfloat16 and for integers of 8 bits.
 #[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Amx(());
 
 #[cfg(target_arch = "x86_64")]
@@ -183,7 +183,7 @@ mod amx {
     /// Number by which Linux identifies the tile registers of AMX in this request.
     const TILE_DATA: i64 = 18;
 
-    /// Returns whether the CPU has AMX for bfloat16, and Linux lets this process use it. The
+    /// Returns whether the CPU has AMX, and Linux lets this process use it. The
     /// process must ask for permission, since Linux then saves 8 KiB more for each thread.
     pub(super) fn is_usable() -> bool {
         static IS_USABLE: LazyLock<bool> = LazyLock::new(|| has_amx() && is_allowed());
@@ -191,8 +191,8 @@ mod amx {
     }
 
     fn has_amx() -> bool {
-        const BF16_AND_TILES: u32 = 1 << 22 | 1 << 24;
-        __cpuid_count(0, 0).eax >= 7 && __cpuid_count(7, 0).edx & BF16_AND_TILES == BF16_AND_TILES
+        const BF16_TILES_INT8: u32 = 1 << 22 | 1 << 24 | 1 << 25;
+        __cpuid_count(0, 0).eax >= 7 && __cpuid_count(7, 0).edx & BF16_TILES_INT8 == BF16_TILES_INT8
     }
 
     #[allow(unsafe_code)] // This system call changes no memory.

@@ -8,6 +8,8 @@ pub(crate) mod level;
 pub(crate) mod matmul;
 #[cfg(feature = "flex")]
 pub(crate) mod prefetch;
+#[cfg(all(feature = "flex", target_arch = "x86_64"))]
+pub(crate) mod tiles;
 #[cfg(feature = "flex")]
 pub(crate) mod transpose;
 #[cfg(feature = "flex")]

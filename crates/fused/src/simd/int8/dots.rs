@@ -1,7 +1,7 @@
 //! Kernels that compute integer dot products of rows of `x` and columns of a block of `W`.
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::*;
+use std::arch::{asm, x86_64::*};
 
 #[cfg(target_arch = "x86_64")]
 use pulp::Arch;
@@ -10,7 +10,9 @@ use pulp::Arch;
 use super::panel::{Group, PANEL};
 use super::part::Part;
 #[cfg(target_arch = "x86_64")]
-use crate::simd::level::arch;
+use crate::simd::level::{Amx, arch};
+#[cfg(target_arch = "x86_64")]
+use crate::simd::tiles::{TILE, Tiles};
 
 /// The instruction set of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,14 +25,20 @@ pub(super) enum Kernel {
     AvxVnni,
     #[cfg(target_arch = "x86_64")]
     Avx512Vnni,
+    #[cfg(target_arch = "x86_64")]
+    Amx(Amx),
 }
 
 impl Kernel {
     /// Returns the best kernel of the process's instruction-set level.
     #[cfg(target_arch = "x86_64")]
     pub fn of_level() -> Self {
+        let has_vnni = is_x86_feature_detected!("avx512vnni");
+        if let Some(amx) = Amx::of_level().filter(|_| has_vnni) {
+            return Self::Amx(amx);
+        }
         match arch() {
-            Arch::V4(_) if is_x86_feature_detected!("avx512vnni") => Self::Avx512Vnni,
+            Arch::V4(_) if has_vnni => Self::Avx512Vnni,
             Arch::V4(_) | Arch::V3(_) if is_x86_feature_detected!("avxvnni") => Self::AvxVnni,
             Arch::V4(_) | Arch::V3(_) => Self::Avx2,
             _ => Self::Portable,
@@ -55,6 +63,8 @@ impl Kernel {
             let has_avx512 = pulp::x86::V4::try_new().is_some();
             let has_avx512_vnni = has_avx512 && is_x86_feature_detected!("avx512vnni");
             kernels.extend(has_avx512_vnni.then_some(Self::Avx512Vnni));
+            let amx = Amx::of_level().filter(|_| has_avx512_vnni);
+            kernels.extend(amx.map(Self::Amx));
         }
         kernels
     }
@@ -73,6 +83,9 @@ impl Kernel {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512Vnni => unsafe { avx512_vnni(part) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx(amx) => unsafe { amx_int8(part, amx) },
         }
     }
 }
@@ -119,6 +132,80 @@ fn avx_vnni(part: Part<'_>) {
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
 fn avx512_vnni(part: Part<'_>) {
     part.run::<6>(|x, w, sums| by_rows!(dots_avx512, x, w, sums, 1 2 3 4 5 6));
+}
+
+/// Multiplies rows in tiles of 16. The last rows, matrices with few rows, and blocks that are not a
+/// whole number of tiles are left to AVX-512 VNNI.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+fn amx_int8(part: Part<'_>, amx: Amx) {
+    if part.y.len() < TILE || !part.w.block.is_multiple_of(4 * TILE) {
+        return avx512_vnni(part);
+    }
+    let tiles = Tiles::new(amx);
+    part.run::<TILE>(|x, w, sums| {
+        if let Ok(x) = x.try_into() {
+            tiles.dots(x, w, sums);
+        } else {
+            for (x, sums) in x.chunks(4).zip(sums.as_chunks_mut::<4>().0) {
+                by_rows!(dots_avx512, x, w, sums, 1 2 3 4);
+            }
+        }
+    });
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Tiles {
+    /// Multiplies 16 rows by a block of a panel. The rows have the same distance in memory.
+    #[inline(always)]
+    #[allow(unsafe_code)] // The CPU has these instructions.
+    fn dots(&self, x: &[&[[i8; 4]]; TILE], w: &[Group], sums: &mut [[i32; PANEL]; TILE]) {
+        let first = x[0].as_ptr();
+        let distance = x[1].as_ptr().addr().wrapping_sub(first.addr());
+        for (i, row) in x.iter().enumerate() {
+            let place = first.addr().wrapping_add(i * distance);
+            assert!(row.len() == w.len() && row.as_ptr().expose_provenance() == place);
+        }
+        let steps = w.len() / TILE;
+        assert!(steps > 0 && w.len() == steps * TILE);
+        // SAFETY: `self` proves that the registers have their shapes. Each step reads 16 words of
+        // each row, and 16 groups. At the end, four tiles are stored in `sums`.
+        unsafe {
+            asm!(
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "2:",
+                "tileloadd tmm4, [{x} + {distance}]",
+                "tileloadd tmm5, [{w} + {group}]",
+                "tdpbsud tmm0, tmm4, tmm5",
+                "tileloadd tmm6, [{w} + {group} + 64]",
+                "tdpbsud tmm1, tmm4, tmm6",
+                "tileloadd tmm7, [{w} + {group} + 128]",
+                "tdpbsud tmm2, tmm4, tmm7",
+                "tileloadd tmm5, [{w} + {group} + 192]",
+                "tdpbsud tmm3, tmm4, tmm5",
+                "add {x}, 64",
+                "add {w}, 4096",
+                "dec {steps}",
+                "jnz 2b",
+                "tilestored [{sums} + {group}], tmm0",
+                "tilestored [{sums} + {group} + 64], tmm1",
+                "tilestored [{sums} + {group} + 128], tmm2",
+                "tilestored [{sums} + {group} + 192], tmm3",
+                x = inout(reg) first => _,
+                distance = in(reg) distance,
+                w = inout(reg) w.as_ptr() => _,
+                group = in(reg) size_of::<Group>(),
+                steps = inout(reg) steps => _,
+                sums = in(reg) sums.as_mut_ptr(),
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack),
+            );
+        }
+    }
 }
 
 /// Defines a kernel that multiplies `$vectors` vectors of columns at a time.

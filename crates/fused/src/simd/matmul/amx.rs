@@ -1,8 +1,5 @@
-//! Matmuls of bfloat16 elements with AMX, whose registers are tiles of 16 rows of 64 bytes. Sums
-//! are f32.
-//!
-//! The intrinsics are not stable, so instructions are written in assembly. A block of the output
-//! has 2 x 2 tiles, so that each tile of `x` or `W` that is loaded is multiplied twice.
+//! Matmuls of bfloat16 elements with AMX. Sums are f32. A block of the output has 2 x 2 tiles, so
+//! that each tile of `x` or `W` that is loaded is multiplied twice.
 
 use std::arch::asm;
 use std::ops::Range;
@@ -11,10 +8,8 @@ use super::bf16::{pair_elements, pair_rows, strided_word};
 use super::packed::PACK_COLUMNS;
 use super::part::{Part, SCRATCH, Start};
 use crate::simd::level::Amx;
+use crate::simd::tiles::{TILE, Tiles};
 use crate::simd::transpose::copy_transposed;
-
-/// Number of rows of a tile, and number of 32-bit words in each row.
-const TILE: usize = 16;
 
 /// Number of rows, and of columns, of a block of the output.
 const BLOCK: usize = 2 * TILE;
@@ -174,39 +169,7 @@ impl Part<'_, '_, '_> {
     }
 }
 
-/// The shapes of the tile registers, in the layout that the instruction `ldtilecfg` reads: the
-/// number of the layout, which is 1, then the bytes per row and the number of rows of each
-/// register.
-#[repr(C, align(64))]
-struct Shapes {
-    format: [u8; 16],
-    row_bytes: [u16; 16],
-    rows: [u8; 16],
-}
-
-/// Guard that sets up the tile registers of the calling thread, and releases them when it is
-/// dropped.
-struct Tiles;
-
 impl Tiles {
-    #[allow(unsafe_code)] // The CPU has these instructions.
-    fn new(_: Amx) -> Self {
-        let mut shapes = Shapes {
-            format: [0; 16],
-            row_bytes: [0; 16],
-            rows: [0; 16],
-        };
-        shapes.format[0] = 1;
-        shapes.row_bytes[..8].fill((TILE * size_of::<f32>()) as u16);
-        shapes.rows[..8].fill(TILE as u8);
-        // SAFETY: `Amx` proves that the CPU has the instruction and that the system allows it. The
-        // shapes are valid, and 64 bytes long.
-        unsafe {
-            asm!("ldtilecfg [{}]", in(reg) &raw const shapes, options(readonly, nostack, preserves_flags));
-        }
-        Self
-    }
-
     /// Multiplies 32 rows of `x` by 32 columns of `W`, packed as [`by_blocks`] describes.
     #[inline(always)]
     #[allow(unsafe_code)] // The CPU has these instructions.
@@ -253,15 +216,6 @@ impl Tiles {
             );
         }
         product
-    }
-}
-
-impl Drop for Tiles {
-    /// Releases the registers, so that the system need not save them when it switches threads.
-    #[allow(unsafe_code)] // The CPU has this instruction.
-    fn drop(&mut self) {
-        // SAFETY: `self` proves that the CPU has the instruction.
-        unsafe { asm!("tilerelease", options(nomem, nostack, preserves_flags)) }
     }
 }
 
