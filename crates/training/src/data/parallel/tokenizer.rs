@@ -65,7 +65,7 @@ pub struct Tokenizer {
 /// Names of the special tokens for padding, begin, end and unknown words. The first name in each
 /// list is the one that a [`Vocabulary`] uses. The other names are common in other tokenisers.
 const PAD: [&str; 3] = [Vocabulary::PAD, "[PAD]", "<|pad|>"];
-const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
+pub(crate) const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
 const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|>"];
 #[doc(hidden)]
 pub const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];

@@ -202,6 +202,33 @@ fn a_trained_tokeniser_is_the_same_when_it_is_read() {
 }
 
 #[test]
+fn a_special_token_s_name_in_every_text_is_text() {
+    for (id, name) in (0..).zip(Vocabulary::SPECIAL) {
+        let texts: Vec<String> = (0..200)
+            .map(|index| {
+                pseudo_language(0, index % 100)
+                    .target
+                    .replacen(' ', name, 1)
+            })
+            .collect();
+        for &kind in TokenizerKind::ALL {
+            let mut config = TokenizerConfig::new(500);
+            config.kind = kind;
+            config.or_fewer = Sides::both(true);
+            let given = texts.iter().cloned().map(Ok);
+            let tokenizer = Tokenizer::train(&config, Texts::Targets, given).unwrap();
+            let special = [tokenizer.pad_id, tokenizer.bos_id, tokenizer.eos_id];
+            assert_eq!(special, [0, 1, 2], "{kind:?}, {name}");
+            for text in &texts[..20] {
+                let ids = tokenizer.encode(text);
+                assert!(!ids.contains(&id), "{kind:?}: {text}");
+                assert_eq!(tokenizer.decode(&ids), *text, "{kind:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn impossible_vocabulary_sizes_are_rejected() {
     let train = |kind, vocab_size, or_fewer| {
         let config = TokenizerConfig {

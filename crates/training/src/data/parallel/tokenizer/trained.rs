@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde_json::Value;
 use tokenizers::models::unigram::UnigramTrainerError;
+use transformer::Vocabulary;
 
 use super::Tokenizer;
 use super::config::{Texts, TokenizerConfig, TokenizerKind};
@@ -69,12 +71,33 @@ impl Tokenizer {
         UsageError::check(found >= size || or_fewer, path, size, expected)?;
         let mut json = serde_json::to_value(inner).expect("it is plain data");
         if config.kind == TokenizerKind::Unigram {
-            // The trainer gives special tokens the best score, so that a typed `<pad>` would be one.
-            for id in 0..SPECIAL {
-                json["model"]["vocab"][id][1] = (-1e6).into();
-            }
+            mend_special(&mut json);
         }
         let json = serde_json::to_vec(&json).expect("it is plain data");
         Ok(Self::from_json(json, Path::new("of the corpus"))?.0)
+    }
+}
+
+/// Mends what the trainer of unigram tokenisers does to special tokens. It gives them the best score,
+/// so that a typed `<pad>` would be one. If texts have the name of one, the trainer also learns it as
+/// a piece, whose id the special token then takes.
+fn mend_special(json: &mut Value) {
+    let is_special = |name: &Value| {
+        Vocabulary::SPECIAL
+            .iter()
+            .position(|special| name == special)
+    };
+    for added in json["added_tokens"].as_array_mut().into_iter().flatten() {
+        if let Some(id) = is_special(&added["content"]) {
+            added["id"] = id.into();
+        }
+    }
+    if let Some(vocabulary) = json["model"]["vocab"].as_array_mut() {
+        let learned = vocabulary.split_off(SPECIAL);
+        for token in &mut *vocabulary {
+            token[1] = (-1e6).into();
+        }
+        let others = learned.into_iter();
+        vocabulary.extend(others.filter(|token| is_special(&token[0]).is_none()));
     }
 }
