@@ -12,7 +12,8 @@ pub use lines::{LineReader, count_lines};
 
 mod lines;
 
-/// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it.
+/// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it, which takes
+/// the permissions of the file that it replaces. Another hard link to that file keeps its content.
 ///
 /// A symbolic link is followed if its target exists, and replaced if not. Something that is neither
 /// a file nor a folder, such as a pipe, is written directly.
@@ -63,7 +64,16 @@ fn replace_by<E: From<io::Error>>(
     write: impl FnOnce(&File) -> Result<(), E>,
 ) -> Result<(), E> {
     let temporary = temporary_name(path);
-    let written = write_through_by(&temporary, write);
+    let written = write_through_by(&temporary, |file| {
+        // What only its owner may read stays so. Some file systems cannot set permissions; there,
+        // all files have the same.
+        if let Ok(replaced) = fs::symlink_metadata(path)
+            && replaced.is_file()
+        {
+            let _ = file.set_permissions(replaced.permissions());
+        }
+        write(file)
+    });
     let renamed = written.and_then(|()| Ok(fs::rename(&temporary, path)?));
     renamed.inspect_err(|_| {
         // If the disk is full, a part of the file may have been written.
@@ -342,12 +352,17 @@ mod tests {
         assert_eq!(names(folder.path()), ["a"]);
         #[cfg(unix)]
         {
-            use std::os::unix::fs::PermissionsExt;
+            use std::os::unix::fs::{MetadataExt, PermissionsExt};
             let allow = |mode| fs::set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
             allow(0o444);
             assert!(write_whole(&path, b"other").is_err());
             assert_eq!(fs::read(&path).unwrap(), b"short");
-            allow(0o644);
+            // A file that only its owner may read stays so.
+            for mode in [0o600, 0o640] {
+                allow(mode);
+                write_whole(&path, b"private").unwrap();
+                assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, mode);
+            }
             // A link is followed, and stays a link.
             let link = folder.path().join("link");
             std::os::unix::fs::symlink("a", &link).unwrap();
