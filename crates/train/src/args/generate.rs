@@ -81,8 +81,8 @@ pub struct GenerateArgs {
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub min_length: Option<usize>,
     /// Maximum number of symbols of a target, its end symbol included [default: what the files
-    /// of a pretrained model say, else for text three times the length of the source plus 20, else
-    /// the longest of the task, or more for a source longer than in training]
+    /// of a pretrained model say, else the longest of the task or of the run's pairs, or the length of
+    /// a source that is longer, but for text at most three times the length of the source plus 20]
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub max_length: Option<usize>,
     /// Divisor of positive logits, and factor of negative ones, of symbols that the target already

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use transformer::weights::{Layout, hugging_face_config, hugging_face_generation};
 
 use crate::config::RunConfig;
+use crate::data::parallel::tokenizer::{BOS, UNK};
 use crate::data::{Codec, DataConfig, Dataset};
 use crate::error::UsageError;
 use crate::files::write_whole;
@@ -75,6 +76,8 @@ pub fn write_folder(
                     .map(|name| ("tgt_lang".into(), name.into())),
             );
         }
+        settings.extend(named("bos_token", &own, &BOS));
+        settings.extend(named("unk_token", &own, &UNK));
         let own = serde_json::to_vec(&own).expect("it is plain data");
         let own = if is_changed { own } else { tokenizer.into() };
         files.push(("tokenizer.json", own));
@@ -116,6 +119,15 @@ fn class_of(tokenizer: &mut Value, layout: Layout) -> Map<String, Value> {
         .into_iter()
         .chain(language)
         .collect()
+}
+
+/// Returns the setting for the first of `names` that a `tokenizer.json` has as a special token. Without
+/// it, CTranslate2 cannot load what it has converted.
+fn named(setting: &str, tokenizer: &Value, names: &[&str]) -> Option<(String, Value)> {
+    let added = tokenizer["added_tokens"].as_array()?;
+    let has = |name: &&&str| added.iter().any(|token| token["content"] == ***name);
+    let name = names.iter().find(has)?;
+    Some((setting.into(), (*name).into()))
 }
 
 /// Gives a `tokenizer.json` the run's template of special tokens. That of a pretrained model has the
