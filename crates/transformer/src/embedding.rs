@@ -113,7 +113,8 @@ impl InputLayer {
     }
 
     /// Embeds `ids` without positions, norm and dropout, for
-    /// [`forward_vectors`](Self::forward_vectors): other embeddings may be added before.
+    /// [`forward_vectors`](Self::forward_vectors): other embeddings may be added before. Positions that
+    /// skip padding (fairseq's) then skip none, since vectors do not show it: padding must be at the end.
     ///
     /// # Shapes
     ///

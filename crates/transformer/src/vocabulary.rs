@@ -167,7 +167,8 @@ impl Vocabulary {
 
     /// Returns the id of each word of a sentence; words are separated by white space.
     ///
-    /// Neither [`BOS`](Self::BOS) nor [`EOS`](Self::EOS) is added.
+    /// Neither [`BOS`](Self::BOS) nor [`EOS`](Self::EOS) is added, but a word that is one of the special
+    /// tokens has its id.
     pub fn encode(&self, sentence: &str) -> Vec<u32> {
         sentence
             .split_whitespace()

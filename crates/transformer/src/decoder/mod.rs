@@ -162,7 +162,8 @@ impl Decoder {
     /// # Panics
     ///
     /// - If the number of tokens in the cache plus `T` exceeds `max_len`.
-    /// - If the cache has the tokens of another decoder.
+    /// - If the cache has the tokens of another decoder. One that was made of this one, such as a
+    ///   quantised one or a mean, counts as the same, but should have a cache of its own.
     /// - If a decoder with cross-attention gets no memory, or a decoder without it gets a memory.
     /// - If the memory is not that of earlier calls with the cache, or a clone of it.
     /// - If `B` is not the number of targets in the last call of [`DecoderCache::branch`] or,

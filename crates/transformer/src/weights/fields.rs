@@ -83,6 +83,15 @@ impl Fields {
         })
     }
 
+    /// Takes a field that is true or false. As in Python, null is false.
+    pub fn flag(&mut self, name: &str) -> Result<Option<bool>, WeightsError> {
+        if self.fields.get(name).is_some_and(Value::is_null) {
+            self.fields.remove(name);
+            return Ok(Some(false));
+        }
+        self.optional(name)
+    }
+
     /// Takes a field that must be there.
     pub fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, WeightsError> {
         let value = self.optional(name)?;

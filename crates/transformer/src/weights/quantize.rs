@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleVisitor, Param, ParamGroup, Quantizer};
-use burn::tensor::Tensor;
 use burn::tensor::quantization::{Calibration, QuantValue};
+use burn::tensor::{DType, FloatDType, Tensor};
 
 use super::named::{MapNamed, map_named};
-use crate::generator::full_precision;
 
 /// Returns the module with its large matrices quantised to 8 bits.
 ///
@@ -23,8 +22,8 @@ use crate::generator::full_precision;
 /// Without fast paths ([`fused::has_fast_paths`]), a quantised matrix would have to be dequantised
 /// at each use. The elements are therefore rounded in the same way, but stored in f32.
 ///
-/// Quantised matrices are for inference: they are not trained. A module in half precision is then in f32,
-/// except for these matrices.
+/// Quantised matrices are for inference: they are not trained. On flex, the other parameters of the
+/// module are then in f32, whatever they were in.
 ///
 /// On other backends with fast paths, Burn's quantiser quantises the weights of linear layers with
 /// the scheme of the device's settings, by default with one scale per weight. Embedding tables are
@@ -94,15 +93,22 @@ impl MapNamed for Int8 {
         match self.axes.get(&name) {
             Some(&axis) => param.map(|matrix| {
                 let matrix = Tensor::<2>::from_dispatch(matrix.into_dispatch());
-                let matrix = full_precision(matrix);
-                let mut quantized = fused::quantize_int8(matrix, axis);
+                let mut quantized = fused::quantize_int8(in_f32(matrix), axis);
                 if !self.stays {
                     quantized = quantized.dequantize();
                 }
                 Tensor::from_dispatch(quantized.into_dispatch())
             }),
-            None => param.map(full_precision),
+            None => param.map(in_f32),
         }
+    }
+}
+
+/// Casts a tensor to f32, unless it is quantised.
+fn in_f32<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    match x.dtype() {
+        DType::F32 | DType::QFloat(_) => x,
+        _ => x.cast(FloatDType::F32),
     }
 }
 
@@ -152,21 +158,23 @@ mod tests {
         assert!(difference > 0.0, "nothing was rounded");
         assert!(difference < 0.05 * largest, "{difference} of {largest}");
 
-        // A module in half precision is computed in f32.
-        struct Half;
-        impl MapNamed for Half {
+        // A module in another precision is computed in f32.
+        struct Cast(FloatDType);
+        impl MapNamed for Cast {
             fn map<const D: usize>(
                 &mut self,
                 _: String,
                 param: Param<Tensor<D>>,
             ) -> Param<Tensor<D>> {
-                param.map(|x| x.cast(burn::tensor::FloatDType::BF16))
+                param.map(|x| x.cast(self.0))
             }
         }
-        let half = quantize_int8(map_named(model.clone(), &mut Half));
-        let difference = half.forward(ids(), None, ids()) - rounded.clone();
-        let difference = difference.abs().max().into_scalar::<f32>();
-        assert!(difference < 0.05 * largest, "{difference} of {largest}");
+        for precision in [FloatDType::BF16, FloatDType::F64] {
+            let other = quantize_int8(map_named(model.clone(), &mut Cast(precision)));
+            let difference = other.forward(ids(), None, ids()) - rounded.clone();
+            let difference = difference.abs().max().into_scalar::<f32>();
+            assert!(difference < 0.05 * largest, "{difference} of {largest}");
+        }
 
         // Without fast paths, the weights are rounded in the same way, but stored in f32.
         let _plain = fused::fast_paths(false);

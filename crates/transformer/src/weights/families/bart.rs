@@ -134,7 +134,7 @@ pub(super) fn read(fields: &mut Fields, kin: Kin) -> Result<Described, WeightsEr
     let d_model: usize = fields.required("d_model")?;
     fields.expect(&["hidden_size"], json!(d_model))?;
     let max_len: usize = fields.required("max_position_embeddings")?;
-    let is_scaled: Option<bool> = fields.optional("scale_embedding")?;
+    let is_scaled = fields.flag("scale_embedding")?;
     let vocab_size: usize = fields.required("vocab_size")?;
     fields.expect(&["decoder_vocab_size"], json!(vocab_size))?;
     let n_encoder_layers: usize = fields.required("encoder_layers")?;

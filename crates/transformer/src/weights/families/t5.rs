@@ -130,7 +130,7 @@ fn read(fields: &mut Fields, model_type: &str) -> Result<Described, WeightsError
     // T5, but not mT5, scales the logits if the embeddings are tied. Since version 5, the library
     // `transformers` writes a separate field, `scale_decoder_outputs`.
     let is_tied: Option<bool> = fields.optional("tie_word_embeddings")?;
-    let is_scaled: Option<bool> = fields.optional("scale_decoder_outputs")?;
+    let is_scaled = fields.flag("scale_decoder_outputs")?;
     let is_scaled = is_scaled.unwrap_or(is_tied != Some(false)) && model_type == "t5";
     fields.expect(&["is_encoder_decoder"], json!(true))?;
     let n_encoder_layers: usize = fields.required("num_layers")?;
