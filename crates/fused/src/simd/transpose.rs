@@ -1,12 +1,18 @@
-//! Copies the transpose of a matrix. With AVX2, a matrix of at least eight rows and columns is
-//! copied in blocks of eight rows and columns.
+//! Copies the transpose of a matrix whose elements have four bytes. With AVX2, a matrix of at least
+//! eight rows and columns is copied in blocks of eight rows and columns.
+
+use bytemuck::Pod;
 
 /// Sets `to[column * to_stride + row] = from[row * from_stride + column]` for all rows and columns.
-pub(crate) fn copy_transposed(
-    from: &[f32],
+///
+/// # Panics
+///
+/// If an element does not have four bytes, or a slice ends too early.
+pub(crate) fn copy_transposed<T: Pod>(
+    from: &[T],
     from_stride: usize,
     [rows, columns]: [usize; 2],
-    to: &mut [f32],
+    to: &mut [T],
     to_stride: usize,
 ) {
     if rows == 0 || columns == 0 {
@@ -28,11 +34,11 @@ pub(crate) fn copy_transposed(
 }
 
 #[inline(always)]
-fn by_element(
-    from: &[f32],
+fn by_element<T: Copy>(
+    from: &[T],
     from_stride: usize,
     [rows, columns]: [usize; 2],
-    to: &mut [f32],
+    to: &mut [T],
     to_stride: usize,
 ) {
     for column in 0..columns {
@@ -48,6 +54,7 @@ fn by_element(
 pub(crate) mod avx2 {
     use std::arch::x86_64::__m256;
 
+    use bytemuck::Pod;
     use pulp::x86::V3;
     use pulp::{NullaryFnOnce, cast};
 
@@ -56,16 +63,16 @@ pub(crate) mod avx2 {
     /// Number of rows, and of columns, of a block.
     pub(crate) const BLOCK: usize = 8;
 
-    pub(super) struct Copy<'a> {
+    pub(super) struct Copy<'a, T> {
         pub simd: V3,
-        pub from: &'a [f32],
+        pub from: &'a [T],
         pub from_stride: usize,
         pub shape: [usize; 2],
-        pub to: &'a mut [f32],
+        pub to: &'a mut [T],
         pub to_stride: usize,
     }
 
-    impl NullaryFnOnce for Copy<'_> {
+    impl<T: Pod> NullaryFnOnce for Copy<'_, T> {
         type Output = ();
 
         #[inline(always)]
@@ -91,11 +98,11 @@ pub(crate) mod avx2 {
                     let column = column.min(columns - BLOCK);
                     let from = &from[row * from_stride + column..];
                     let to = &mut to[column * to_stride + row..];
-                    let mut block = [[0.0; BLOCK]; BLOCK];
+                    let mut block = [[T::zeroed(); BLOCK]; BLOCK];
                     for i in 0..BLOCK {
                         block[i].copy_from_slice(&from[i * from_stride..][..BLOCK]);
                     }
-                    let block = transpose(simd, block);
+                    let block: [[T; BLOCK]; BLOCK] = cast(transpose(simd, cast(block)));
                     for i in 0..BLOCK {
                         to[i * to_stride..][..BLOCK].copy_from_slice(&block[i]);
                     }

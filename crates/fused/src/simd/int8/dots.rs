@@ -105,9 +105,10 @@ macro_rules! by_rows {
 fn portable(part: Part<'_>) {
     part.run::<4>(|x, w, sums| {
         for (x, sums) in x.iter().zip(sums) {
+            sums.fill(0);
             for (x, w) in x.iter().zip(w) {
                 for (sum, w) in sums.iter_mut().zip(&w.0) {
-                    for (w, &x) in w.to_le_bytes().into_iter().zip(x) {
+                    for (&w, &x) in w.iter().zip(x) {
                         *sum += i32::from(w) * i32::from(x);
                     }
                 }
@@ -224,7 +225,7 @@ macro_rules! kernel {
                 for (i, w) in w.iter().enumerate() {
                     let w: [$vector; $vectors] = std::array::from_fn(|v| {
                         let begin = first + v * $lanes;
-                        let words: &[u32; $lanes] =
+                        let words: &[[u8; 4]; $lanes] =
                             w.0[begin..].first_chunk().expect("a whole vector");
                         pulp::cast(*words)
                     });

@@ -10,6 +10,7 @@
 //! `255 * 127`, since kernels add 128 to each integer of `W`.
 
 mod dots;
+mod interleave;
 mod matrix;
 mod panel;
 mod part;

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use bytemuck::{Pod, Zeroable};
+
+use super::interleave::{Interleave, Portable};
 use super::matrix::Int8Matrix;
 use crate::simd::prefetch::prefetch;
 use crate::simd::transpose::copy_transposed;
@@ -9,140 +12,103 @@ use crate::simd::transpose::copy_transposed;
 /// Number of columns in a panel.
 pub(super) const PANEL: usize = 64;
 
-/// Four rows of a panel. Each word holds the four elements of a column, the first one in the lowest
-/// byte. 128 is added to each element, because the instructions multiply unsigned bytes by signed
-/// ones.
+/// Four rows of a panel: the four elements of each column, one after the other. [`OFFSET`] is added
+/// to each element, because the instructions multiply unsigned bytes by signed ones.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Group(pub [u32; PANEL]);
+pub(super) struct Group(pub [[u8; 4]; PANEL]);
+
+// SAFETY: a group consists of bytes alone, since its size is a multiple of its alignment.
+#[allow(unsafe_code)] // See above.
+unsafe impl Zeroable for Group {}
+// SAFETY: as above.
+#[allow(unsafe_code)] // See above.
+unsafe impl Pod for Group {}
+
+/// The number that is added to elements. The sum of a byte and this number is their exclusive or.
+pub(super) const OFFSET: u8 = 128;
 
 /// Distance, in rows, from the rows that are being packed to the rows that are prefetched.
 const AHEAD: usize = 32;
 
-/// The packed word of four elements that are 0. Packing adds 128 to each element, so each byte is
-/// 128.
-const ZEROS: u32 = 0x8080_8080;
-
 impl Group {
-    pub const EMPTY: Self = Self([ZEROS; PANEL]);
-}
-
-/// Packs four elements into a word, the first one in the lowest byte. Adds 128 to each element.
-#[inline(always)]
-fn word(elements: [i8; 4]) -> u32 {
-    let byte = |i: usize| u32::from(elements[i] as u8) << (8 * i);
-    (byte(0) | byte(1) | byte(2) | byte(3)) ^ ZEROS
+    /// Four rows of zeros.
+    pub const EMPTY: Self = Self([[OFFSET; 4]; PANEL]);
 }
 
 impl Int8Matrix<'_> {
-    /// Packs group `group` of a block: four rows and at most [`PANEL`] columns. Missing columns,
-    /// and missing rows of the block's last group, are zeros.
-    #[inline(always)]
-    pub(super) fn pack(
-        &self,
-        block: usize,
-        group: usize,
-        columns: Range<usize>,
-        packed: &mut Group,
-    ) {
-        let begin = block * self.block + 4 * group;
-        let rows = begin..(begin + 4).min((block + 1) * self.block);
-        if rows.len() == 4 && columns.len() == PANEL && self.strides[1] == 1 {
-            self.pack_rows(begin, columns.start, packed);
-        } else if rows.len() == 4 && self.strides[0] == 1 {
-            self.pack_columns(begin, columns, packed);
-        } else {
-            self.pack_some(rows, columns, packed);
+    /// Packs a panel of at most [`PANEL`] columns, block by block. Missing columns, and missing rows
+    /// of a block's last group, are zeros.
+    pub(super) fn pack(&self, columns: Range<usize>, groups: &mut [Group]) {
+        let [row_stride, column_stride] = self.strides;
+        if row_stride == 1 && column_stride.is_multiple_of(4) && self.block.is_multiple_of(4) {
+            self.pack_columns(columns, groups);
+            return;
         }
+        #[cfg(target_arch = "x86_64")]
+        if let Some(simd) = crate::simd::level::avx2() {
+            simd.vectorize(|| self.pack_rows(columns, groups, simd));
+            return;
+        }
+        self.pack_rows(columns, groups, Portable);
     }
 
-    /// Returns whether each column is contiguous in memory and each block consists of whole groups
-    /// of four rows, as [`pack_panel`](Self::pack_panel) requires.
-    #[inline(always)]
-    pub(super) fn has_whole_columns(&self) -> bool {
-        self.strides[0] == 1 && self.block.is_multiple_of(4)
-    }
-
-    /// Packs all groups of a panel of at most [`PANEL`] columns. Each column must be contiguous in
-    /// memory. Packing one group at a time, as [`pack`](Self::pack) does, would read each cache
-    /// line several times. `by_column` and `by_group` are scratch memory.
-    #[inline(always)]
-    pub(super) fn pack_panel(
-        &self,
-        columns: Range<usize>,
-        [by_column, by_group]: &mut [Vec<f32>; 2],
-        groups: &mut [Group],
-    ) {
-        let words = self.rows / 4;
-        by_column.clear();
-        for column in columns.clone() {
-            let column = &self.data[column * self.strides[1]..][..self.rows];
-            // `copy_transposed` copies floats, so four integers become the bits of one float.
-            let word = |four: &[i8; 4]| u32::from_le_bytes(four.map(i8::cast_unsigned));
-            by_column.extend(
-                column
-                    .as_chunks()
-                    .0
-                    .iter()
-                    .map(|four| f32::from_bits(word(four))),
-            );
-        }
-        by_group.resize(words * PANEL, 0.0);
-        copy_transposed(by_column, words, [columns.len(), words], by_group, PANEL);
-        for (group, words) in groups.iter_mut().zip(by_group.chunks_exact(PANEL)) {
-            for (w, word) in group.0.iter_mut().zip(words) {
-                *w = word.to_bits() ^ ZEROS;
+    /// Packs columns that are contiguous in memory, in blocks of whole groups.
+    fn pack_columns(&self, columns: Range<usize>, groups: &mut [Group]) {
+        let stride = self.strides[1] / 4;
+        let from = &self.data.as_chunks::<4>().0[columns.start * stride..];
+        let to: &mut [[i8; 4]] = bytemuck::cast_slice_mut(groups);
+        copy_transposed(from, stride, [columns.len(), self.rows / 4], to, PANEL);
+        for group in groups {
+            for element in group.0.as_flattened_mut() {
+                *element ^= OFFSET;
             }
-            group.0[columns.len()..].fill(ZEROS);
+            group.0[columns.len()..].fill([OFFSET; 4]);
         }
+    }
+
+    /// Packs a matrix with any strides and blocks.
+    #[inline(always)]
+    fn pack_rows(&self, columns: Range<usize>, groups: &mut [Group], code: impl Interleave) {
+        let is_whole = self.strides[1] == 1 && columns.len() == PANEL;
+        for (block, groups) in groups.chunks_exact_mut(self.block.div_ceil(4)).enumerate() {
+            let end = (block + 1) * self.block;
+            for (begin, group) in (block * self.block..end).step_by(4).zip(groups) {
+                if is_whole && begin + 4 <= end {
+                    let row = |i: usize| {
+                        self.ask(begin + i + AHEAD, columns.start);
+                        let first = (begin + i) * self.strides[0] + columns.start;
+                        self.data[first..].first_chunk().expect("a whole row")
+                    };
+                    code.interleave([row(0), row(1), row(2), row(3)], group);
+                } else {
+                    self.pack_some(begin..end.min(begin + 4), columns.clone(), group);
+                }
+            }
+        }
+    }
+
+    /// Prefetches a row of a panel, or, after the last row, one of the next panel. The rows of a wide
+    /// matrix are far apart in memory, and processors do not prefetch such cache lines by themselves.
+    #[inline(always)]
+    fn ask(&self, row: usize, column: usize) {
+        let (row, column) = if row < self.rows {
+            (row, column)
+        } else {
+            (row - self.rows, column + PANEL)
+        };
+        prefetch(self.data, row * self.strides[0] + column);
     }
 
     /// Packs at most four rows and [`PANEL`] columns of a matrix with any strides.
     fn pack_some(&self, rows: Range<usize>, columns: Range<usize>, group: &mut Group) {
         *group = Group::EMPTY;
-        for (column, w) in columns.zip(&mut group.0) {
-            let mut elements = [0; 4];
-            for (row, w) in rows.clone().zip(&mut elements) {
-                *w = self.data[row * self.strides[0] + column * self.strides[1]];
+        for (column, elements) in columns.zip(&mut group.0) {
+            for (row, element) in rows.clone().zip(elements) {
+                let index = row * self.strides[0] + column * self.strides[1];
+                *element = self.data[index].cast_unsigned() ^ OFFSET;
             }
-            *w = word(elements);
         }
-    }
-
-    /// Packs four rows of [`PANEL`] columns. The elements of each row are contiguous in memory.
-    #[inline(always)]
-    fn pack_rows(&self, row: usize, column: usize, group: &mut Group) {
-        let rows: [&[i8; PANEL]; 4] = std::array::from_fn(|i| {
-            let begin = (row + i) * self.strides[0] + column;
-            self.data[begin..]
-                .first_chunk()
-                .expect("the row has enough columns")
-        });
-        // The rows of a wide matrix are far apart in memory, and processors do not prefetch such
-        // cache lines by themselves.
-        for i in 0..4 {
-            let ahead = row + AHEAD + i;
-            let (row, column) = if ahead < self.rows {
-                (ahead, column)
-            } else {
-                (ahead - self.rows, column + PANEL)
-            };
-            prefetch(self.data, row * self.strides[0] + column);
-        }
-        for (column, w) in group.0.iter_mut().enumerate() {
-            *w = word(rows.map(|row| row[column]));
-        }
-    }
-
-    /// Packs four rows of a matrix whose columns are contiguous in memory.
-    #[inline(always)]
-    fn pack_columns(&self, row: usize, columns: Range<usize>, group: &mut Group) {
-        for (column, w) in columns.clone().zip(&mut group.0) {
-            let begin = column * self.strides[1] + row;
-            let four: &[i8; 4] = self.data[begin..].first_chunk().expect("four rows");
-            *w = word(*four);
-        }
-        group.0[columns.len()..].fill(ZEROS);
     }
 
     /// Returns the scale of each column of a block, and zeros for missing columns.
