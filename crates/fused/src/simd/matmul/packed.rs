@@ -153,7 +153,7 @@ impl Part<'_, '_, '_> {
         let (deep, wide) = (k.div_ceil(depth), width.div_ceil(PACK_COLUMNS));
         // With few rows, the output of a piece's columns stays in the cache for the next piece of
         // these columns. With many rows, `x` is too large to be read again for all columns.
-        let columns_first = in_place >= m / R * R && m * k <= SMALL_X;
+        let columns_first = deep > 1 && in_place >= m / R * R && m * k <= SMALL_X;
         let at = |index: usize| {
             let (i, j) = if columns_first {
                 (index % deep, index / deep)
