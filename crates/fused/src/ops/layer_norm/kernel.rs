@@ -109,8 +109,9 @@ fn moments(x: &[f32], epsilon: f32, is_centred: bool) -> Moments {
     }
 }
 
-/// Returns the sum of `term(a[i], b[i])` over all `i`. The loop keeps 32 partial sums, which the
-/// compiler turns into vectors.
+/// Returns the sum of `term(a[i], b[i])` over all `i`. The loop keeps 32 partial sums. The compiler
+/// turns them into vectors only if the terms of a line are computed before they are added, and the
+/// sums are added by halves.
 #[inline(always)]
 fn sum_of(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     const LANES: usize = 32;
@@ -118,14 +119,22 @@ fn sum_of(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     let (a, a_rest) = a.as_chunks::<LANES>();
     let (b, b_rest) = b.as_chunks::<LANES>();
     for (a, b) in a.iter().zip(b) {
+        let terms: [f32; LANES] = std::array::from_fn(|lane| term(a[lane], b[lane]));
         for lane in 0..LANES {
-            sums[lane] += term(a[lane], b[lane]);
+            sums[lane] += terms[lane];
         }
     }
     for (sum, (&a, &b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
         *sum += term(a, b);
     }
-    sums.iter().sum()
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            sums[lane] += sums[half + lane];
+        }
+        half /= 2;
+    }
+    sums[0]
 }
 
 /// How the gradient of `x` is stored in `dx`.
