@@ -6,6 +6,7 @@ use burn::tensor::{DType, Device, FloatDType, Tensor};
 use crate::config::GeneratorConfig;
 use crate::error::ConfigError;
 use crate::init::Init;
+use crate::linear::rows;
 
 /// The linear layer `x W + b` from states to logits.
 ///
@@ -85,9 +86,11 @@ impl Generator {
         states: Tensor<3>,
         linear: impl FnOnce(Tensor<2>, Option<Tensor<1>>) -> Tensor<2>,
     ) -> Tensor<3> {
-        let [batch, length, d_model] = states.dims();
-        let rows = self.scaled(states).reshape([batch * length, d_model]);
-        let logits = linear(rows, self.bias.as_ref().map(Param::val));
+        let [batch, length, _] = states.dims();
+        let logits = linear(
+            rows(self.scaled(states)),
+            self.bias.as_ref().map(Param::val),
+        );
         let [_, vocab_size] = logits.dims();
         logits.reshape([batch, length, vocab_size])
     }

@@ -27,9 +27,9 @@ impl Transformer {
     /// Returns the attention weights of every layer and head, the input of every feed-forward
     /// network, the memory and the logits.
     ///
-    /// Without dropout, the logits equal the output of [`forward`](Transformer::forward) up to
-    /// rounding: fused attention does not return weights, so this method computes attention with
-    /// Burn's operations.
+    /// Dropout acts as in [`forward`](Transformer::forward): call this method on `model.valid()` for weights
+    /// without it. The logits then equal the output of `forward` up to rounding: fused attention does not
+    /// return weights, so this method computes attention with Burn's operations.
     ///
     /// # Shapes
     ///

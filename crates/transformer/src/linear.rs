@@ -12,13 +12,22 @@ use burn::tensor::Tensor;
 /// - x: `[B, T, D_in]`
 /// - output: `[B, T, D_out]`
 pub(crate) fn linear(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
-    let [batch, length, d_input] = x.dims();
+    let [batch, length, _] = x.dims();
+    let [_, d_output] = layer.weight.dims();
+    let bias = layer.bias.as_ref().map(|bias| bias.val());
+    fused::linear(rows(x), layer.weight.val(), bias).reshape([batch, length, d_output])
+}
+
+/// Returns the vectors of `x`, `[B, T, D]`, as rows `[B * T, D]`.
+///
+/// # Panics
+///
+/// If there is none.
+pub(crate) fn rows(x: Tensor<3>) -> Tensor<2> {
+    let [batch, length, d_model] = x.dims();
     assert!(
         batch * length > 0,
-        "the states are [{batch}, {length}, {d_input}], but a layer needs at least one sequence of one position"
+        "the states are [{batch}, {length}, {d_model}], but a layer needs at least one sequence of one position"
     );
-    let [_, d_output] = layer.weight.dims();
-    let rows = x.reshape([batch * length, d_input]);
-    let bias = layer.bias.as_ref().map(|bias| bias.val());
-    fused::linear(rows, layer.weight.val(), bias).reshape([batch, length, d_output])
+    x.reshape([batch * length, d_model])
 }

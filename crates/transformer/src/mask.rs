@@ -96,6 +96,10 @@ impl AttentionMask {
     /// # Shapes
     ///
     /// - mask: `[1, 1, length, length]`, `true` = blocked
+    ///
+    /// # Panics
+    ///
+    /// If `length` is 0.
     pub fn causal(length: usize, device: &Device) -> Self {
         Self::causal_after(0, length, device)
     }
@@ -105,7 +109,12 @@ impl AttentionMask {
     /// # Shapes
     ///
     /// - mask: `[1, 1, length, past + length]`, `true` = blocked
+    ///
+    /// # Panics
+    ///
+    /// If `length` is 0.
     pub fn causal_after(past: usize, length: usize, device: &Device) -> Self {
+        assert!(length > 0, "a causal mask is for at least one query, not 0");
         // Two vectors of positions are compared, because Burn's `tril_mask` allocates an integer
         // for every pair of query and key.
         let [first, last] = [past as i64, (past + length) as i64];
@@ -163,18 +172,18 @@ impl AttentionMask {
 
     /// Combines two masks: a key is visible only if it is visible in both.
     ///
-    /// Axes of size 1 are broadcast.
+    /// Axes of size 1 are broadcast, except for the keys.
     ///
     /// # Panics
     ///
-    /// If the masks have different sizes on an axis and neither size is 1.
+    /// If the masks have different sizes on an axis and neither size is 1, or another number of keys.
     pub fn and(&self, other: &Self) -> Self {
         let (left, right) = (self.blocked.dims(), other.blocked.dims());
         let shape = std::array::from_fn(|axis| {
             let (l, r) = (left[axis], right[axis]);
             assert!(
-                l == r || l == 1 || r == 1,
-                "masks {left:?} and {right:?} cannot be broadcast together at axis {axis}"
+                l == r || axis < 3 && (l == 1 || r == 1),
+                "masks {left:?} and {right:?} cannot be combined: axis {axis} of (batch, heads, queries, keys) differs"
             );
             if l == 1 { r } else { l }
         });

@@ -15,6 +15,7 @@ use burn::tensor::{Device, FloatDType, Tensor};
 
 use crate::config::{NormConfig, NormKind, NormVariance};
 use crate::error::ConfigError;
+use crate::linear::rows;
 
 /// Layer normalisation or RMS normalisation of vectors.
 #[derive(Module, Debug)]
@@ -76,11 +77,10 @@ impl LayerNorm {
     ///
     /// # Panics
     ///
-    /// If `D` of `x` is not the size of `gamma`.
+    /// If `D` of `x` is not the size of `gamma`, or `x` has no vectors.
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let [batch, length, d_model] = x.dims();
-        let rows = x.reshape([batch * length, d_model]);
-        self.normalize(rows).reshape([batch, length, d_model])
+        let shape = x.dims();
+        self.normalize(rows(x)).reshape(shape)
     }
 
     /// Normalises each row of `x + dropout(y)`.

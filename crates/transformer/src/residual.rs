@@ -7,6 +7,7 @@ use burn::tensor::{Device, Tensor};
 
 use crate::config::{LayerConfig, NormPlacement};
 use crate::dropout::{layer, probability};
+use crate::linear::rows;
 use crate::norm::LayerNorm;
 
 /// A residual block: a residual connection and a layer norm around a sublayer.
@@ -168,9 +169,4 @@ impl Stream {
             None => (self.x.clone(), norm.forward(self.x)),
         }
     }
-}
-
-/// Flattens `[B, T, D]` to `[B * T, D]`.
-fn rows(x: Tensor<3>) -> Tensor<2> {
-    x.flatten(0, 1)
 }

@@ -437,6 +437,15 @@ fn combined_masks_are_those_written_by_hand() {
         message.contains("[1, 1, 3, 3] and [1, 1, 4, 4]"),
         "{message}"
     );
+    // Two sequences of one token are not padded to four.
+    let message = panic_message(|| {
+        let padded = AttentionMask::of_lengths_within(&[4, 4], 4, &device);
+        AttentionMask::of_lengths(&[1, 1], &device).and(&padded);
+    });
+    assert!(
+        message.contains("[2, 1, 1, 1] and [2, 1, 1, 4]"),
+        "{message}"
+    );
 }
 
 #[test]

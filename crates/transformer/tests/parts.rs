@@ -222,6 +222,8 @@ fn masks_and_positions_of_another_length_are_refused() {
     let expected =
         "the states are [2, 0, 16], but a layer needs at least one sequence of one position";
     check(&empty, expected);
+    let norm = NormConfig::new(16).init(&device).unwrap();
+    check(&|| drop(norm.forward(nothing.clone())), expected);
     // Burn's operations would take the first rows, or repeat them.
     for (targets, length, sources) in [(2, 1, 3), (1, 1, 2), (3, 1, 2), (1, 2, 2)] {
         let x = vectors([targets, length, 16], &device);

@@ -147,8 +147,9 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// If the cache has tokens of another layer (a clone is the same layer), `B` is not that of earlier calls with it, rotary positions
-    /// are not those after its tokens, or its tokens were given another kind of positions, or none.
+    /// If the cache has tokens of another layer (a clone is the same layer), `B` is not that of earlier
+    /// calls with it, rotary positions are not those after its tokens, or its tokens were given positions
+    /// of another kind: a rotation, a bias (relative or ALiBi), or none.
     pub fn forward_cached(
         &self,
         x: Tensor<3>,

@@ -167,8 +167,9 @@ pub struct GenerateConfig {
     /// model, whose `eos_token_id` is a list in Hugging Face transformers. None of them is forced.
     #[config(default = "Vec::new()")]
     pub stop_ids: Vec<u32>,
-    /// Maximum number of tokens in a target, including the end symbol. It must not exceed the model's
-    /// `max_len`, which limits targets anyway if `max_new_tokens` is given.
+    /// Maximum number of tokens in a target, including the end symbol, but not the begin symbol, which
+    /// `max_length` of Hugging Face transformers counts. It must not exceed the model's `max_len`, which
+    /// limits targets anyway if `max_new_tokens` is given.
     pub max_length: usize,
     /// Minimum number of tokens in a target before its end symbol, of which a prefix or prompt is a part.
     /// If `min_length` equals `max_length`, the end symbol is never generated, except by `force_end`.
@@ -224,7 +225,7 @@ pub struct GenerateConfig {
     pub length_limit: Option<LengthLimit>,
     /// Maximum number of tokens after the prefix or prompt of each target, in addition to
     /// `max_length`: `max_new_tokens` in Hugging Face transformers. With `None`, the default,
-    /// `max_length` is the only limit.
+    /// `max_length` is the only limit. A prefix of as many tokens as the model's `max_len` gets none.
     #[config(default = "None")]
     pub max_new_tokens: Option<usize>,
     /// Minimum number of tokens after the prefix or prompt of each target and before its end symbol, in

@@ -70,7 +70,12 @@ impl RelativeBias {
     /// # Shapes
     ///
     /// - output: `[1, H, length, past + length]`
+    ///
+    /// # Panics
+    ///
+    /// If `length` is 0.
     pub fn forward(&self, past: usize, length: usize) -> Tensor<4> {
+        assert!(length > 0, "biases are for at least one query, not 0");
         let table = floats(self.weight.val());
         let [n_buckets, n_heads] = table.dims();
         let total = past + length;
