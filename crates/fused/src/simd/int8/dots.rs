@@ -7,7 +7,7 @@ use std::arch::{asm, x86_64::*};
 use pulp::Arch;
 
 #[cfg(target_arch = "x86_64")]
-use super::panel::{Group, PANEL};
+use super::group::{Group, PANEL};
 use super::part::Part;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::level::{Amx, arch};

@@ -10,7 +10,7 @@
 //! `255 * 127`, since kernels add 128 to each integer of `W`.
 
 mod dots;
-mod interleave;
+mod group;
 mod matrix;
 mod panel;
 mod part;
@@ -19,8 +19,8 @@ mod rows;
 use std::cell::Cell;
 
 use self::dots::Kernel;
+use self::group::PANEL;
 pub(crate) use self::matrix::Int8Matrix;
-use self::panel::PANEL;
 use self::part::Part;
 use self::rows::Rows;
 use crate::parallel::{self, current_num_threads};

@@ -2,39 +2,13 @@
 
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable};
-
-use super::interleave::{Interleave, Portable};
+use super::group::{Group, Interleave, OFFSET, PANEL, Portable};
 use super::matrix::Int8Matrix;
 use crate::simd::prefetch::prefetch;
 use crate::simd::transpose::copy_transposed;
 
-/// Number of columns in a panel.
-pub(super) const PANEL: usize = 64;
-
-/// Four rows of a panel: the four elements of each column, one after the other. [`OFFSET`] is added
-/// to each element, because the instructions multiply unsigned bytes by signed ones.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-pub(super) struct Group(pub [[u8; 4]; PANEL]);
-
-// SAFETY: a group consists of bytes alone, since its size is a multiple of its alignment.
-#[allow(unsafe_code)] // See above.
-unsafe impl Zeroable for Group {}
-// SAFETY: as above.
-#[allow(unsafe_code)] // See above.
-unsafe impl Pod for Group {}
-
-/// The number that is added to elements. The sum of a byte and this number is their exclusive or.
-pub(super) const OFFSET: u8 = 128;
-
 /// Distance, in rows, from the rows that are being packed to the rows that are prefetched.
 const AHEAD: usize = 32;
-
-impl Group {
-    /// Four rows of zeros.
-    pub const EMPTY: Self = Self([[OFFSET; 4]; PANEL]);
-}
 
 impl Int8Matrix<'_> {
     /// Packs a panel of at most [`PANEL`] columns, block by block. Missing columns, and missing rows

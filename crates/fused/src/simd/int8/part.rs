@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::ops::Range;
 
+use super::group::{Group, PANEL};
 use super::matrix::Int8Matrix;
-use super::panel::{Group, PANEL};
 use super::rows::Rows;
 
 thread_local! {

@@ -1,6 +1,30 @@
-//! Interleaves the elements of four rows of a panel.
+//! Groups: four rows of a panel, whose elements are interleaved.
 
-use super::panel::{Group, OFFSET, PANEL};
+use bytemuck::{Pod, Zeroable};
+
+/// Number of columns in a panel.
+pub(super) const PANEL: usize = 64;
+
+/// Four rows of a panel: the four elements of each column, one after the other. [`OFFSET`] is added
+/// to each element, because the instructions multiply unsigned bytes by signed ones.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Group(pub [[u8; 4]; PANEL]);
+
+// SAFETY: a group consists of bytes alone, since its size is a multiple of its alignment.
+#[allow(unsafe_code)] // See above.
+unsafe impl Zeroable for Group {}
+// SAFETY: as above.
+#[allow(unsafe_code)] // See above.
+unsafe impl Pod for Group {}
+
+/// The number that is added to elements. The sum of a byte and this number is their exclusive or.
+pub(super) const OFFSET: u8 = 128;
+
+impl Group {
+    /// Four rows of zeros.
+    pub const EMPTY: Self = Self([[OFFSET; 4]; PANEL]);
+}
 
 /// Code that packs four rows of [`PANEL`] columns.
 pub(super) trait Interleave {
